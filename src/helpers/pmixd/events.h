@@ -26,8 +26,8 @@ enum event_type {
 	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
 };
 
-/* A call that libpmix waits for; one of them, or none. */
-struct owed {
+/* How libpmix gets the answer to a call: one of these functions, or none. */
+struct callback {
 	pmix_modex_cbfunc_t data;
 	pmix_info_cbfunc_t infos;
 	pmix_op_cbfunc_t status;
@@ -58,7 +58,7 @@ struct event {
 	                        FENCE beyond the namespace: all members, pmix_proc_t */
 	size_t len;
 	struct crossing *crossing; /* of CONNECT: beyond the namespace, or NULL */
-	struct owed owed;    /* of FENCE, GROUP, CONNECT, GET, NAMES and ABORT */
+	struct callback callback;    /* of FENCE, GROUP, CONNECT, GET, NAMES and ABORT */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };
 

@@ -108,19 +108,19 @@ pmix_status_t server_status(int error)
 	}
 }
 
-void server_answer(const struct owed *owed, pmix_status_t status, char *data,
+void server_answer(const struct callback *callback, pmix_status_t status, char *data,
 		   size_t len)
 {
-	if (owed->infos)
-		owed->infos(status, NULL, 0, owed->arg, NULL, NULL);
-	else if (owed->status)
-		owed->status(status, owed->arg);
-	else if (owed->found)
-		owed->found(status, NULL, 0, owed->arg);
-	else if (owed->spawned)
-		owed->spawned(status, NULL, owed->arg);
-	else if (owed->data)
-		owed->data(status, data, len, owed->arg, data ? free : NULL, data);
+	if (callback->infos)
+		callback->infos(status, NULL, 0, callback->arg, NULL, NULL);
+	else if (callback->status)
+		callback->status(status, callback->arg);
+	else if (callback->found)
+		callback->found(status, NULL, 0, callback->arg);
+	else if (callback->spawned)
+		callback->spawned(status, NULL, callback->arg);
+	else if (callback->data)
+		callback->data(status, data, len, callback->arg, data ? free : NULL, data);
 }
 
 /* ---- what the agent is told ---- */
@@ -230,14 +230,14 @@ int server_message(struct server *s, const struct pmix_msg *m, struct payload *m
 
 /* ---- events ---- */
 
-/* A namespace that is not here, or no more: libpmix is owed an answer. */
+/* The namespace is not served here, or no more: answer libpmix with an error. */
 static int of_nobody(struct server *s, struct event *e)
 {
 	int rc = e->type == EVENT_GET ? server_asked_of_foreign(s, e->nspace) : -ENOENT;
 
 	if (!rc)
 		return server_get(s, NULL, e);
-	server_answer(&e->owed, server_status(rc), NULL, 0);
+	server_answer(&e->callback, server_status(rc), NULL, 0);
 	return 0;
 }
 

@@ -23,7 +23,7 @@ static struct call *add_call(struct server *s, struct job *j, const struct event
 		.id = ++s->last_id,
 		.answer = answer,
 		.job = j,
-		.owed = e->owed,
+		.callback = e->callback,
 		.crossing = e->crossing,
 		.deadline = e->timeout_ms ? server_deadline(e->timeout_ms) : SERVER_NEVER,
 	};
@@ -56,7 +56,7 @@ static void free_call(struct call *c)
 
 static void end_call(struct call *c, pmix_status_t status, char *data, size_t len)
 {
-	server_answer(&c->owed, status, data, len);
+	server_answer(&c->callback, status, data, len);
 	free_call(c);
 }
 
@@ -92,9 +92,9 @@ void server_expire_calls(struct server *s, int64_t now)
 	for (struct call *c = s->calls; c; c = c->next) {
 		if (c->deadline > now)
 			continue;
-		if (!c->owed.status)
-			server_answer(&c->owed, PMIX_ERR_TIMEOUT, NULL, 0);
-		c->owed = (struct owed){};
+		if (!c->callback.status)
+			server_answer(&c->callback, PMIX_ERR_TIMEOUT, NULL, 0);
+		c->callback = (struct callback){};
 		c->deadline = SERVER_NEVER;
 		c->late = true;
 	}
@@ -103,7 +103,7 @@ void server_expire_calls(struct server *s, int64_t now)
 /* Answers a call that could not be passed to the agent; its connection stays. */
 static int refuse(const struct event *e, int error)
 {
-	server_answer(&e->owed, server_status(error), NULL, 0);
+	server_answer(&e->callback, server_status(error), NULL, 0);
 	return 0;
 }
 
@@ -313,13 +313,13 @@ int server_enter(struct server *s, struct job *j, struct event *e)
 	if (!e->local)
 		return enter(s, j, e);
 	return e->lost ? refuse(e, -ECONNRESET) :
-			 group_answer(j, &e->owed, e->ranks, e->count, NULL, 0);
+			 group_answer(j, &e->callback, e->ranks, e->count, NULL, 0);
 }
 
 /* It has ended well. */
 static int end_group(struct call *c, const struct pmix_msg *m)
 {
-	int rc = group_answer(c->job, &c->owed, c->ranks, c->count, m->data, m->len);
+	int rc = group_answer(c->job, &c->callback, c->ranks, c->count, m->data, m->len);
 
 	free_call(c);
 	return rc;
@@ -360,7 +360,7 @@ int server_ended(struct server *s, const struct pmix_msg *m, struct payload *mes
 		return end_crossing(s, c, m);
 	if (!rc && c->group)
 		return end_group(c, m);
-	if (!rc && c->owed.data)
+	if (!rc && c->callback.data)
 		rc = collect_take(c->job->collect, m, message, &store, &len);
 	end_call(c, server_status(rc), store, len);
 	return rc == -EPROTO ? rc : 0;
@@ -394,13 +394,13 @@ static int fetch(struct server *s, struct job *j, struct event *e)
 	return send_call(s, j, e, &m, PMIX_MSG_FETCHED);
 }
 
-static int answer_copy(const struct owed *owed, const void *data, size_t len)
+static int answer_copy(const struct callback *callback, const void *data, size_t len)
 {
 	char *copy = malloc(len ? len : 1);
 
 	if (copy)
 		memcpy(copy, data, len);
-	server_answer(owed, copy ? PMIX_SUCCESS : PMIX_ERR_NOMEM, copy,
+	server_answer(callback, copy ? PMIX_SUCCESS : PMIX_ERR_NOMEM, copy,
 		      copy ? len : 0);
 	return 0;
 }
@@ -411,11 +411,11 @@ int server_get(struct server *s, struct job *j, struct event *e)
 	size_t len;
 
 	if (!j && server_find_foreign(s, e, &data, &len))
-		return answer_copy(&e->owed, data, len);
+		return answer_copy(&e->callback, data, len);
 	if (!j || !can_have(j, e))
 		return refuse(e, -ENOENT);
 	if (collect_find(j->collect, e->rank, e->text, &data, &len))
-		return answer_copy(&e->owed, data, len);
+		return answer_copy(&e->callback, data, len);
 	return fetch(s, j, e);
 }
 
@@ -427,9 +427,9 @@ int server_fetched(struct server *s, const struct pmix_msg *m)
 	if (!c)
 		return -EPROTO;
 	if (m->status)
-		server_answer(&c->owed, server_status(m->status), NULL, 0);
+		server_answer(&c->callback, server_status(m->status), NULL, 0);
 	else if (!c->late)
-		rc = answer_copy(&c->owed, m->data, m->len);
+		rc = answer_copy(&c->callback, m->data, m->len);
 	free_call(c);
 	return rc;
 }
@@ -453,14 +453,14 @@ int server_ask(struct server *s, struct job *j, struct event *e)
 }
 
 /* libpmix passes on what was found only with success; who looks sees what is missing. */
-static pmix_status_t give_found(const struct server *s, const struct owed *owed,
+static pmix_status_t give_found(const struct server *s, const struct callback *callback,
 				const struct names_answer *a)
 {
 	pmix_pdata_t *found = names_found(s->library, a);
 
 	if (!found)
 		return PMIX_ERR_UNPACK_FAILURE;
-	owed->found(PMIX_SUCCESS, found, a->count, owed->arg);
+	callback->found(PMIX_SUCCESS, found, a->count, callback->arg);
 	names_free_found(s->library, found, a->count);
 	return PMIX_SUCCESS;
 }
@@ -476,13 +476,13 @@ int server_named(struct server *s, const struct pmix_msg *m)
 		return -EPROTO;
 	rc = rc ? rc : names_unpack_answer(&a, m->data, m->len);
 	status = server_status(rc ? rc : a.error);
-	if (!status && c->owed.found)
-		status = give_found(s, &c->owed, &a);
+	if (!status && c->callback.found)
+		status = give_found(s, &c->callback, &a);
 	if (c->crossing)
 		server_crossing_found(s, c, rc ? rc : a.error, &a);
-	else if (status || !c->owed.found)
-		server_answer(&c->owed, status, NULL, 0);
-	if (status && !c->owed.arg)
+	else if (status || !c->callback.found)
+		server_answer(&c->callback, status, NULL, 0);
+	if (status && !c->callback.arg)
 		log_error(s->log, "PMIx_Connect of other nodes may fail: the data of local ranks cannot be published");
 	if (!rc)
 		free(a.items);
@@ -495,11 +495,11 @@ int server_spawned(struct server *s, const struct pmix_msg *m)
 	struct call *c = take_call(s, m->id, PMIX_MSG_SPAWNED);
 	pmix_nspace_t nspace;
 
-	if (!c || !c->owed.spawned)
+	if (!c || !c->callback.spawned)
 		return -EPROTO;
 	snprintf(nspace, sizeof(nspace), "%.*s", (int)m->text_len, m->text);
-	c->owed.spawned(m->status ? PMIX_ERR_PROC_FAILED_TO_START : PMIX_SUCCESS,
-			m->status ? NULL : nspace, c->owed.arg);
+	c->callback.spawned(m->status ? PMIX_ERR_PROC_FAILED_TO_START : PMIX_SUCCESS,
+			m->status ? NULL : nspace, c->callback.arg);
 	free_call(c);
 	return 0;
 }

@@ -170,7 +170,7 @@ int server_cross(struct server *s, struct job *j, struct event *e)
 
 	e->crossing = x;
 	if (rc) {
-		server_answer(&e->owed, server_status(rc), NULL, 0);
+		server_answer(&e->callback, server_status(rc), NULL, 0);
 		return 0;
 	}
 	x->brings = e->collect || (e->type == EVENT_CONNECT && !e->destruct);
@@ -198,7 +198,7 @@ static int ask(struct server *s, struct call *c, struct names_request *r)
 	int rc;
 
 	if (r->op == NAMES_LOOKUP) {
-		e.owed = c->owed;
+		e.callback = c->callback;
 		e.crossing = c->crossing;
 		c->crossing = NULL;
 	}
@@ -209,7 +209,7 @@ static int ask(struct server *s, struct call *c, struct names_request *r)
 	if (!rc)
 		rc = server_ask(s, c->job, &e);
 	if (rc)
-		server_answer(&e.owed, server_status(rc), NULL, 0);
+		server_answer(&e.callback, server_status(rc), NULL, 0);
 	buf_free(&b);
 	free(e.crossing);
 	return r->op == NAMES_LOOKUP ? 0 : rc;
@@ -313,7 +313,7 @@ void server_crossing_gathered(struct server *s, struct call *c, const struct pmi
 	if (!rc)
 		rc = look_up(s, c);
 	if (rc)
-		server_answer(&c->owed, server_status(rc), NULL, 0);
+		server_answer(&c->callback, server_status(rc), NULL, 0);
 }
 
 /* ---- what they have brought ---- */
@@ -372,7 +372,7 @@ void server_crossing_found(struct server *s, const struct call *c, int error,
 			error = keep(s, a->items[i].from.nspace, a->items[i].value,
 				     a->items[i].len);
 	}
-	server_answer(&c->owed, server_status(error), NULL, 0);
+	server_answer(&c->callback, server_status(error), NULL, 0);
 }
 
 static bool find_entry(const struct foreign *f, uint32_t rank, const void **data,

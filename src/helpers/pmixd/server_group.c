@@ -112,14 +112,14 @@ static void make_infos(struct result *r, const struct job *j, const uint32_t *ra
 	buf_init(&r->data, SIZE_MAX);
 }
 
-int group_answer(const struct job *j, const struct owed *owed, const uint32_t *ranks,
+int group_answer(const struct job *j, const struct callback *callback, const uint32_t *ranks,
 		 uint32_t count, const void *data, size_t len)
 {
 	struct result *r = calloc(1, sizeof(*r));
 	int rc;
 
 	if (!r) {
-		server_answer(owed, PMIX_ERR_NOMEM, NULL, 0);
+		server_answer(callback, PMIX_ERR_NOMEM, NULL, 0);
 		return 0;
 	}
 	buf_init(&r->data, SIZE_MAX);
@@ -128,10 +128,10 @@ int group_answer(const struct job *j, const struct owed *owed, const uint32_t *r
 		make_infos(r, j, ranks, count);
 	if (rc || r->infos.failed) {
 		free_result(r);
-		server_answer(owed, rc ? PMIX_ERROR : PMIX_ERR_NOMEM, NULL, 0);
+		server_answer(callback, rc ? PMIX_ERROR : PMIX_ERR_NOMEM, NULL, 0);
 		return rc;
 	}
-	owed->infos(PMIX_SUCCESS, r->infos.items, r->infos.count, owed->arg,
+	callback->infos(PMIX_SUCCESS, r->infos.items, r->infos.count, callback->arg,
 		    free_result, r);
 	return 0;
 }

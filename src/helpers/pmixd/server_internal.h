@@ -40,7 +40,7 @@ struct call {
 	uint64_t id;
 	enum pmix_msg_type answer; /* that is expected: as ENDED */
 	struct job *job;
-	struct owed owed;
+	struct callback callback;
 	bool group;                /* that is constructed */
 	struct crossing *crossing; /* of a connection with other namespaces */
 	uint32_t *ranks;           /* its members; NULL: all */
@@ -108,7 +108,7 @@ struct server {
 struct job *server_job(const struct server *s, uint32_t number);
 struct job *server_job_named(const struct server *s, const char *name); /* or NULL */
 /* An answer to a call of libpmix, with data, malloc'ed, or none. */
-void server_answer(const struct owed *owed, pmix_status_t status, char *data,
+void server_answer(const struct callback *callback, pmix_status_t status, char *data,
 		   size_t len);
 pmix_status_t server_status(int error); /* of a negative errno */
 /* -ENOSPC after a line in the log, once: a client has reached the bound `max` of `what`. */
@@ -177,10 +177,10 @@ void server_expire_calls(struct server *s, int64_t now);
 int group_give(struct job *j, const struct event *e, const uint32_t *slots,
 	       uint32_t count, struct buf *b);
 /*
- * Tell libpmix, which is owed it, that a group is there: its members are `ranks`
+ * Tell libpmix by its callback that a group exists: its members are `ranks`
  * (NULL: all), and that is what they have given: entries. 0, -EPROTO or -ENOMEM.
  */
-int group_answer(const struct job *j, const struct owed *owed, const uint32_t *ranks,
+int group_answer(const struct job *j, const struct callback *callback, const uint32_t *ranks,
 		 uint32_t count, const void *data, size_t len);
 
 /* ---- server_cross.c: connections of several namespaces ---- */

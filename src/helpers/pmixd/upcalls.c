@@ -52,7 +52,7 @@ static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
 	if (e) {
 		e->status = status;
 		e->text = msg ? strdup(msg) : NULL;
-		e->owed = (struct owed){ .status = done, .arg = done_arg };
+		e->callback = (struct callback){ .status = done, .arg = done_arg };
 	}
 	return push(e, PMIX_SUCCESS);
 }
@@ -163,7 +163,7 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 	}
 	for (size_t i = 0; i < ninfo; i++)
 		take_fence_directive(e, &info[i]);
-	e->owed = (struct owed){ .data = done, .arg = done_arg };
+	e->callback = (struct callback){ .data = done, .arg = done_arg };
 	return push(e, PMIX_SUCCESS);
 }
 
@@ -238,7 +238,7 @@ static pmix_status_t on_group(pmix_group_operation_t op, char *name,
 	for (size_t i = 0; i < ninfo; i++)
 		take_group_directive(e, &info[i]);
 	e->unserved |= has_unpacked_info(e, info, ninfo);
-	e->owed = (struct owed){ .infos = done, .arg = done_arg };
+	e->callback = (struct callback){ .infos = done, .arg = done_arg };
 	return queue_group(e);
 }
 
@@ -246,7 +246,7 @@ static pmix_status_t on_group(pmix_group_operation_t op, char *name,
 
 static pmix_status_t push_connect(bool disconnect, const pmix_proc_t procs[],
 				  size_t nprocs, const pmix_info_t info[], size_t ninfo,
-				  struct owed owed)
+				  struct callback callback)
 {
 	struct event *e = new_collective(EVENT_CONNECT, procs, nprocs);
 
@@ -255,7 +255,7 @@ static pmix_status_t push_connect(bool disconnect, const pmix_proc_t procs[],
 	e->destruct = disconnect;
 	for (size_t i = 0; i < ninfo; i++)
 		take_fence_directive(e, &info[i]);
-	e->owed = owed;
+	e->callback = callback;
 	return push(e, PMIX_SUCCESS);
 }
 
@@ -263,18 +263,18 @@ static pmix_status_t on_connect(const pmix_proc_t procs[], size_t nprocs,
 				const pmix_info_t info[], size_t ninfo,
 				pmix_op_cbfunc_t done, void *done_arg)
 {
-	struct owed owed = { .status = done, .arg = done_arg };
+	struct callback callback = { .status = done, .arg = done_arg };
 
-	return push_connect(false, procs, nprocs, info, ninfo, owed);
+	return push_connect(false, procs, nprocs, info, ninfo, callback);
 }
 
 static pmix_status_t on_disconnect(const pmix_proc_t procs[], size_t nprocs,
 				   const pmix_info_t info[], size_t ninfo,
 				   pmix_op_cbfunc_t done, void *done_arg)
 {
-	struct owed owed = { .status = done, .arg = done_arg };
+	struct callback callback = { .status = done, .arg = done_arg };
 
-	return push_connect(true, procs, nprocs, info, ninfo, owed);
+	return push_connect(true, procs, nprocs, info, ninfo, callback);
 }
 
 /* ---- events of PMIx ---- */
@@ -335,7 +335,7 @@ static pmix_status_t on_get(const pmix_proc_t *proc, const pmix_info_t info[],
 	for (size_t i = 0; e && i < ninfo; i++)
 		take_directive(e, &info[i]);
 	if (e)
-		e->owed = (struct owed){ .data = done, .arg = done_arg };
+		e->callback = (struct callback){ .data = done, .arg = done_arg };
 	return push(e, PMIX_SUCCESS);
 }
 
@@ -360,7 +360,7 @@ void upcalls_committed(pmix_status_t status, char *data, size_t len, void *event
 
 /* The request is ready: it becomes the event's. */
 static pmix_status_t push_request(enum event_type type, const pmix_proc_t *proc,
-				  struct buf *request, struct owed owed,
+				  struct buf *request, struct callback callback,
 				  pmix_status_t status)
 {
 	struct event *e = event_create(type, proc);
@@ -373,28 +373,28 @@ static pmix_status_t push_request(enum event_type type, const pmix_proc_t *proc,
 	}
 	e->data = request->data;
 	e->len = request->len;
-	e->owed = owed;
+	e->callback = callback;
 	return push(e, PMIX_SUCCESS);
 }
 
 static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[],
 				size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-	struct owed owed = { .status = done, .arg = done_arg };
+	struct callback callback = { .status = done, .arg = done_arg };
 	struct buf request;
 	pmix_status_t status = names_publish(&request, library, info, ninfo);
 
-	return push_request(EVENT_NAMES, proc, &request, owed, status);
+	return push_request(EVENT_NAMES, proc, &request, callback, status);
 }
 
 static pmix_status_t push_keys(enum names_op op, const pmix_proc_t *proc, char **keys,
 			       const pmix_info_t info[], size_t ninfo,
-			       struct owed owed)
+			       struct callback callback)
 {
 	struct buf request;
 	pmix_status_t status = names_ask(&request, op, keys, info, ninfo);
 
-	return push_request(EVENT_NAMES, proc, &request, owed, status);
+	return push_request(EVENT_NAMES, proc, &request, callback, status);
 }
 
 static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
@@ -402,7 +402,7 @@ static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
 				  pmix_op_cbfunc_t done, void *done_arg)
 {
 	return push_keys(NAMES_UNPUBLISH, proc, keys, info, ninfo,
-			 (struct owed){ .status = done, .arg = done_arg });
+			 (struct callback){ .status = done, .arg = done_arg });
 }
 
 static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
@@ -410,18 +410,18 @@ static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
 			       pmix_lookup_cbfunc_t done, void *done_arg)
 {
 	return push_keys(NAMES_LOOKUP, proc, keys, info, ninfo,
-			 (struct owed){ .found = done, .arg = done_arg });
+			 (struct callback){ .found = done, .arg = done_arg });
 }
 
 static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[],
 			      size_t ninfo, const pmix_app_t apps[], size_t napps,
 			      pmix_spawn_cbfunc_t done, void *done_arg)
 {
-	struct owed owed = { .spawned = done, .arg = done_arg };
+	struct callback callback = { .spawned = done, .arg = done_arg };
 	struct buf request;
 	pmix_status_t status = spawn_make(&request, job_info, ninfo, apps, napps);
 
-	return push_request(EVENT_SPAWN, proc, &request, owed, status);
+	return push_request(EVENT_SPAWN, proc, &request, callback, status);
 }
 
 /* ---- */

@@ -39,7 +39,7 @@ struct job *server_job(const struct server *s, uint32_t number)
 	return &job;
 }
 
-void server_answer(const struct owed *owed, pmix_status_t status, char *data, size_t len)
+void server_answer(const struct callback *callback, pmix_status_t status, char *data, size_t len)
 {
 	answers++;
 	answer = status;
