@@ -33,7 +33,7 @@ void event_free(struct event *e)
 	free(e->ranks);
 	free(e->text);
 	free(e->data);
-	free(e->crossing);
+	free(e->xns_connect);
 	free(e);
 }
 

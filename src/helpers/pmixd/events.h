@@ -47,7 +47,7 @@ struct event {
 	bool destruct;       /* of GROUP; of CONNECT: disconnect */
 	bool context;        /* of GROUP: a context id is wanted */
 	bool local;          /* of GROUP: no other node has to know */
-	bool foreign;        /* of FENCE, GROUP, CONNECT: a member is of another namespace */
+	bool xns;            /* of FENCE, GROUP, CONNECT: a member is of another namespace */
 	bool unserved;       /* of GROUP: it cannot be, as it is asked for */
 	bool lost;           /* of FENCE, GROUP, CONNECT: a member of this node has died */
 	uint32_t *ranks;     /* of FENCE, GROUP, CONNECT: members, as the client lists them; */
@@ -57,7 +57,7 @@ struct event {
 	                        of SPAWN: spawn_pack; of NOTIFY: notify.h; of CONNECT and
 	                        FENCE beyond the namespace: all members, pmix_proc_t */
 	size_t len;
-	struct crossing *crossing; /* of CONNECT: beyond the namespace, or NULL */
+	struct xns_connect *xns_connect; /* of CONNECT: beyond the namespace, or NULL */
 	struct callback callback;    /* of FENCE, GROUP, CONNECT, GET, NAMES and ABORT */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };

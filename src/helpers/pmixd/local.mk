@@ -25,7 +25,7 @@ libpmixd_la_SOURCES = \
 	src/helpers/pmixd/pieces.c src/helpers/pmixd/pieces.h \
 	src/helpers/pmixd/server.c src/helpers/pmixd/server.h \
 	src/helpers/pmixd/server_call.c \
-	src/helpers/pmixd/server_cross.c \
+	src/helpers/pmixd/server_xns.c \
 	src/helpers/pmixd/server_fetch.c \
 	src/helpers/pmixd/server_group.c \
 	src/helpers/pmixd/server_internal.h \

@@ -233,7 +233,7 @@ int server_message(struct server *s, const struct pmix_msg *m, struct payload *m
 /* The namespace is not served here, or no more: answer libpmix with an error. */
 static int of_nobody(struct server *s, struct event *e)
 {
-	int rc = e->type == EVENT_GET ? server_asked_of_foreign(s, e->nspace) : -ENOENT;
+	int rc = e->type == EVENT_GET ? server_keep_remote_nspace(s, e->nspace) : -ENOENT;
 
 	if (!rc)
 		return server_get(s, NULL, e);
@@ -243,13 +243,13 @@ static int of_nobody(struct server *s, struct event *e)
 
 int server_event(struct server *s, struct event *e)
 {
-	bool crosses = e->foreign && e->type != EVENT_GROUP;
+	bool crosses = e->xns && e->type != EVENT_GROUP;
 	struct job *j = crosses ? server_job_of(s, e) : server_job_named(s, e->nspace);
 
 	if (!j)
 		return of_nobody(s, e);
 	if (crosses)
-		return server_cross(s, j, e);
+		return server_xns_enter(s, j, e);
 	switch (e->type) {
 	case EVENT_CONNECTED:
 		return server_tell_connected(s, j, e->rank);

@@ -24,7 +24,7 @@ static struct call *add_call(struct server *s, struct job *j, const struct event
 		.answer = answer,
 		.job = j,
 		.callback = e->callback,
-		.crossing = e->crossing,
+		.xns_connect = e->xns_connect,
 		.deadline = e->timeout_ms ? server_deadline(e->timeout_ms) : SERVER_NEVER,
 	};
 	s->calls = c;
@@ -50,7 +50,7 @@ static struct call *take_call(struct server *s, uint64_t id,
 static void free_call(struct call *c)
 {
 	free(c->ranks);
-	free(c->crossing);
+	free(c->xns_connect);
 	free(c);
 }
 
@@ -129,7 +129,7 @@ static int send_call_with(struct server *s, struct job *j, struct event *e,
 	c = add_call(s, j, e, answer);
 	if (!c)
 		return refuse(e, -ENOMEM);
-	e->crossing = NULL; /* it is the call's */
+	e->xns_connect = NULL; /* it is the call's */
 	if (m->op == PMIX_OP_CONSTRUCT)
 		keep_members(c, e);
 	m->nspace = j->number;
@@ -226,8 +226,8 @@ static void name_speakers(const struct job *j, const struct event *e, uint32_t s
 {
 	uint32_t here;
 
-	e->crossing->first = e->ranks ? e->ranks[0] : 0;
-	e->crossing->rank = layout_ranks_at(j->nspace.layout, j->nspace.position,
+	e->xns_connect->first = e->ranks ? e->ranks[0] : 0;
+	e->xns_connect->rank = layout_ranks_at(j->nspace.layout, j->nspace.position,
 					    &here)[slot];
 }
 
@@ -237,7 +237,7 @@ static int give_slots(struct job *j, const struct event *e, const uint32_t *slot
 {
 	if (e->type == EVENT_GROUP)
 		return group_give(j, e, slots, n, &out->last);
-	if (e->crossing && e->crossing->brings)
+	if (e->xns_connect && e->xns_connect->with_data)
 		return collect_give_ranks(j->collect, slots, n, out);
 	if (e->type == EVENT_CONNECT)
 		return server_give_nothing(j, slots, n, &out->last);
@@ -254,7 +254,7 @@ static int give_own(struct job *j, const struct event *e, struct pieces *out)
 	if (!slots)
 		return -ENOMEM;
 	n = list_own(j, e, slots);
-	if (e->crossing && n)
+	if (e->xns_connect && n)
 		name_speakers(j, e, slots[0]);
 	if (n && is_lost(j, e, slots, n)) {
 		server_miss(j, slots, n);
@@ -268,7 +268,7 @@ static int give_own(struct job *j, const struct event *e, struct pieces *out)
 
 static bool exist(const struct event *e, const struct job *j)
 {
-	return !e->foreign &&
+	return !e->xns &&
 	       (!e->count ||
 		e->ranks[e->count - 1] < layout_ranks(j->nspace.layout));
 }
@@ -326,9 +326,9 @@ static int end_group(struct call *c, const struct pmix_msg *m)
 }
 
 /* Its members of this namespace have met. */
-static int end_crossing(struct server *s, struct call *c, const struct pmix_msg *m)
+static int end_xns_connect(struct server *s, struct call *c, const struct pmix_msg *m)
 {
-	server_crossing_gathered(s, c, m);
+	server_xns_gathered(s, c, m);
 	free_call(c);
 	return 0;
 }
@@ -339,8 +339,8 @@ static int end_late(struct server *s, struct call *c, const struct pmix_msg *m)
 	struct pmix_msg failed = *m;
 
 	failed.status = -ETIMEDOUT;
-	if (c->crossing)
-		server_crossing_gathered(s, c, &failed);
+	if (c->xns_connect)
+		server_xns_gathered(s, c, &failed);
 	free_call(c);
 	return 0;
 }
@@ -356,8 +356,8 @@ int server_ended(struct server *s, const struct pmix_msg *m, struct payload *mes
 		return -EPROTO;
 	if (c->late)
 		return end_late(s, c, m);
-	if (c->crossing)
-		return end_crossing(s, c, m);
+	if (c->xns_connect)
+		return end_xns_connect(s, c, m);
 	if (!rc && c->group)
 		return end_group(c, m);
 	if (!rc && c->callback.data)
@@ -410,7 +410,7 @@ int server_get(struct server *s, struct job *j, struct event *e)
 	const void *data;
 	size_t len;
 
-	if (!j && server_find_foreign(s, e, &data, &len))
+	if (!j && server_find_remote_proc(s, e, &data, &len))
 		return answer_copy(&e->callback, data, len);
 	if (!j || !can_have(j, e))
 		return refuse(e, -ENOENT);
@@ -478,8 +478,8 @@ int server_named(struct server *s, const struct pmix_msg *m)
 	status = server_status(rc ? rc : a.error);
 	if (!status && c->callback.found)
 		status = give_found(s, &c->callback, &a);
-	if (c->crossing)
-		server_crossing_found(s, c, rc ? rc : a.error, &a);
+	if (c->xns_connect)
+		server_xns_found(s, c, rc ? rc : a.error, &a);
 	else if (status || !c->callback.found)
 		server_answer(&c->callback, status, NULL, 0);
 	if (status && !c->callback.arg)

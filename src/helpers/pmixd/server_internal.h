@@ -42,7 +42,7 @@ struct call {
 	struct job *job;
 	struct callback callback;
 	bool group;                /* that is constructed */
-	struct crossing *crossing; /* of a connection with other namespaces */
+	struct xns_connect *xns_connect; /* of a connection with other namespaces */
 	uint32_t *ranks;           /* its members; NULL: all */
 	uint32_t count;
 	int64_t deadline; /* server_now: then it is answered; SERVER_NEVER: there is none */
@@ -57,19 +57,19 @@ struct call {
  */
 #define CALLS_MAX 65536   /* calls of libpmix without an answer */
 #define FETCHES_MAX 65536 /* requests of other nodes without an answer */
-#define CROSSED_MAX 4096  /* different sets of processes that have connected */
-#define FOREIGN_MAX 1024  /* namespaces elsewhere that somebody has asked about */
-#define FOREIGN_BYTES_MAX ((size_t)64 << 20) /* of their data */
+#define MEMBER_SETS_MAX 4096 /* different sets of processes that have connected */
+#define REMOTE_NSPACES_MAX 1024 /* namespaces of other servers, asked about or connected */
+#define REMOTE_BYTES_MAX ((size_t)64 << 20) /* of their data */
 
-#define CROSSING_TAG_MAX 64
+#define XNS_TAG_MAX 64
 
-/* A connection with other namespaces that has not been made. */
-struct crossing {
-	bool brings; /* what its members have committed */
-	uint32_t first, rank; /* own members: the first, and one of this node */
-	char tag[CROSSING_TAG_MAX];
+/* A connect across namespaces (PMIx_Connect, or a fence) that has not ended. */
+struct xns_connect {
+	bool with_data; /* members exchange what they have committed */
+	uint32_t first, rank; /* members of the own namespace: the first, and one of this node */
+	char tag[XNS_TAG_MAX];
 	uint32_t count;
-	pmix_proc_t foreign[]; /* the other members, by namespace and rank */
+	pmix_proc_t remote_procs[]; /* the other members, by namespace and rank */
 };
 
 /* A request of the agent: the data of a rank of this node. */
@@ -92,11 +92,11 @@ struct server {
 	uint32_t ncalls;
 	struct fetch *fetches;
 	uint32_t nfetches;
-	struct foreign *foreign; /* what is known of processes elsewhere */
-	uint32_t nforeign;
-	size_t foreign_bytes;
-	struct crossed *crossed;
-	uint32_t ncrossed;
+	struct remote_nspace *remote_nspaces; /* data of processes with other servers */
+	uint32_t nremote_nspaces;
+	size_t remote_bytes;
+	struct member_set *member_sets;
+	uint32_t nmember_sets;
 	bool full_told;         /* the log has the line about a bound */
 	uint64_t last_id;       /* of the calls and of questions to libpmix */
 	bool initialized;       /* libpmix is */
@@ -183,24 +183,25 @@ int group_give(struct job *j, const struct event *e, const uint32_t *slots,
 int group_answer(const struct job *j, const struct callback *callback, const uint32_t *ranks,
 		 uint32_t count, const void *data, size_t len);
 
-/* ---- server_cross.c: connections of several namespaces ---- */
+/* ---- server_xns.c: connects across namespaces ---- */
 
-/* The one of which the event names a member, or NULL. */
+/* The first namespace served here that has a member in the event, or NULL. */
 struct job *server_job_of(const struct server *s, const struct event *e);
-int server_cross(struct server *s, struct job *j, struct event *e);
-/* Its members of the namespace have met: with that. The call stays the caller's. */
-void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m);
-/* The other namespaces' data, or why they have not come. */
-void server_crossing_found(struct server *s, const struct call *c, int error,
+int server_xns_enter(struct server *s, struct job *j, struct event *e);
+/* All members of the own namespace have entered; m has their data. The call stays the caller's. */
+void server_xns_gathered(struct server *s, struct call *c, const struct pmix_msg *m);
+/* The data of the other namespaces have come, or an error. */
+void server_xns_found(struct server *s, const struct call *c, int error,
 			   const struct names_answer *a);
-/* Finds the data of a process elsewhere. */
-bool server_find_foreign(struct server *s, const struct event *e, const void **data,
+/* Find the data of a process of another namespace. */
+bool server_find_remote_proc(struct server *s, const struct event *e, const void **data,
 			 size_t *len);
 /*
- * Before the answer: the client may connect with that namespace next, and must not wait.
- * 0, -ENOSPC or -ENOMEM: then it gets that.
+ * Register a namespace that a client has asked about, before the client gets its answer:
+ * it may connect with that namespace next, and libpmix must not make it wait.
+ * 0, -ENOSPC or -ENOMEM, which the client gets as its answer.
  */
-int server_asked_of_foreign(struct server *s, const char *nspace);
+int server_keep_remote_nspace(struct server *s, const char *nspace);
 
 /* ---- server_fetch.c: what the agent asks of libpmix ---- */
 

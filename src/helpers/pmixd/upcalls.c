@@ -76,7 +76,7 @@ static bool take_members(struct event *e, const pmix_proc_t procs[], size_t npro
 
 	for (size_t i = 0; i < nprocs; i++) {
 		all |= procs[i].rank == PMIX_RANK_WILDCARD;
-		e->foreign |= strncmp(procs[i].nspace, e->nspace, PMIX_MAX_NSLEN) != 0;
+		e->xns |= strncmp(procs[i].nspace, e->nspace, PMIX_MAX_NSLEN) != 0;
 	}
 	return all || list_members(e, procs, nprocs);
 }
@@ -131,7 +131,7 @@ static struct event *new_collective(enum event_type type, const pmix_proc_t proc
 	if (!e)
 		return NULL;
 	if (take_members(e, procs, nprocs) &&
-	    (!e->foreign || type == EVENT_GROUP || keep_members(e, procs, nprocs)))
+	    (!e->xns || type == EVENT_GROUP || keep_members(e, procs, nprocs)))
 		return e;
 	event_free(e);
 	return NULL;
@@ -153,11 +153,11 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 	struct event *e = new_collective(EVENT_FENCE, procs, nprocs);
 
 	trim();
-	if (!e || e->foreign)
+	if (!e || e->xns)
 		free(data);
 	if (!e)
 		return PMIX_ERR_NOMEM;
-	if (!e->foreign) {
+	if (!e->xns) {
 		e->data = data;
 		e->len = ndata;
 	}

@@ -132,7 +132,7 @@ static void cross(struct server *s, uint32_t rank)
 	e->data = malloc(sizeof(procs));
 	memcpy(e->data, procs, sizeof(procs));
 	e->len = sizeof(procs);
-	assert_int_equal(server_cross(s, &job, e), 0);
+	assert_int_equal(server_xns_enter(s, &job, e), 0);
 	event_free(e);
 }
 
@@ -140,18 +140,18 @@ static void sets_that_connect_are_bounded(void **state)
 {
 	struct server *s = serve();
 
-	for (uint32_t r = 0; r < CROSSED_MAX; r++)
+	for (uint32_t r = 0; r < MEMBER_SETS_MAX; r++)
 		cross(s, r);
-	assert_int_equal(entered, CROSSED_MAX);
+	assert_int_equal(entered, MEMBER_SETS_MAX);
 	assert_int_equal(answers, 0);
-	cross(s, CROSSED_MAX);
-	cross(s, CROSSED_MAX + 1);
-	assert_int_equal(entered, CROSSED_MAX);
+	cross(s, MEMBER_SETS_MAX);
+	cross(s, MEMBER_SETS_MAX + 1);
+	assert_int_equal(entered, MEMBER_SETS_MAX);
 	assert_int_equal(answers, 2);
 	assert_int_equal(answer, PMIX_ERR_OUT_OF_RESOURCE);
 	assert_int_equal(lines, 1);
 	cross(s, 7); /* these have connected before */
-	assert_int_equal(entered, CROSSED_MAX + 1);
+	assert_int_equal(entered, MEMBER_SETS_MAX + 1);
 }
 
 static void namespaces_that_are_asked_about_are_bounded(void **state)
@@ -159,26 +159,26 @@ static void namespaces_that_are_asked_about_are_bounded(void **state)
 	struct server *s = serve();
 	char nspace[32];
 
-	for (int i = 0; i < FOREIGN_MAX; i++) {
+	for (int i = 0; i < REMOTE_NSPACES_MAX; i++) {
 		snprintf(nspace, sizeof(nspace), "elsewhere.%d", i);
-		assert_int_equal(server_asked_of_foreign(s, nspace), 0);
+		assert_int_equal(server_keep_remote_nspace(s, nspace), 0);
 	}
-	assert_int_equal(server_asked_of_foreign(s, "one more"), -ENOSPC);
-	assert_int_equal(server_asked_of_foreign(s, "elsewhere.0"), 0);
+	assert_int_equal(server_keep_remote_nspace(s, "one more"), -ENOSPC);
+	assert_int_equal(server_keep_remote_nspace(s, "elsewhere.0"), 0);
 	assert_int_equal(lines, 1);
 	}
 
 /* Data that a connection has brought replaces older data of that namespace. */
 static int bring(struct server *s, const char *nspace, size_t len)
 {
-	struct crossing x = { .brings = true };
-	struct call c = { .crossing = &x };
+	struct xns_connect x = { .with_data = true };
+	struct call c = { .xns_connect = &x };
 	char *bytes = calloc(1, len);
 	struct names_item item = {
 		.value = bytes, .len = len, .from.nspace = nspace,
 	};
 
-	server_crossing_found(s, &c, 0, &(struct names_answer){ .items = &item, .count = 1 });
+	server_xns_found(s, &c, 0, &(struct names_answer){ .items = &item, .count = 1 });
 	free(bytes);
 	return answer;
 }
@@ -187,10 +187,10 @@ static void data_of_other_namespaces_is_bounded(void **state)
 {
 	struct server *s = serve();
 
-	assert_int_equal(bring(s, "a", FOREIGN_BYTES_MAX / 2), 0);
-	assert_int_equal(bring(s, "b", FOREIGN_BYTES_MAX / 2), 0);
+	assert_int_equal(bring(s, "a", REMOTE_BYTES_MAX / 2), 0);
+	assert_int_equal(bring(s, "b", REMOTE_BYTES_MAX / 2), 0);
 	assert_int_equal(bring(s, "c", 2), PMIX_ERR_OUT_OF_RESOURCE);
-	assert_int_equal(bring(s, "a", FOREIGN_BYTES_MAX / 4), 0);
+	assert_int_equal(bring(s, "a", REMOTE_BYTES_MAX / 4), 0);
 	assert_int_equal(bring(s, "c", 2), 0);
 	}
 

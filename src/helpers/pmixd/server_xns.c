@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections, and fences, of processes of several namespaces, each with servers of its
- * own. In each the members meet as in one of a single namespace, and bring what they have committed;
- * the server of the first of them publishes that, and all look up that of the others: srun
- * keeps it, as it does what clients publish. It stays here for who asks for it.
+ * Connects and fences across namespaces (xns), each of which has its own servers. First the
+ * members of each namespace enter as in a collective of one namespace, with the data that
+ * they have committed. Then the server of a namespace's first member publishes these data
+ * through srun, and the server of each member looks up the data of the other namespaces.
+ * This file keeps them until clients get them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,27 +15,27 @@
 #include "helpers/pmixd/server_internal.h"
 #include "libutil/hash.h"
 
-/* In place of entries, which are longer: there are too many, or the members have not met. */
+/* Published in place of entries, which are longer: too many bytes, or the collective failed. */
 #define TOO_MUCH '!'
 #define FAILED '?'
-#define LIMIT_MS 600000 /* that the others have to come, while they live */
+#define LIMIT_MS 600000 /* for other namespaces whose processes live */
 
-/* Knowledge about a process elsewhere: entries of all of its namespace. */
-struct foreign {
-	struct foreign *next;
+/* Data of processes of a namespace that has other servers: an entry for each. */
+struct remote_nspace {
+	struct remote_nspace *next;
 	pmix_nspace_t nspace;
 	size_t len;
 	char entries[];
 };
 
-/* How often the same have connected. */
-struct crossed {
-	struct crossed *next;
+/* A set of processes, and how often it has connected. */
+struct member_set {
+	struct member_set *next;
 	unsigned char hash[HASH_NAME_SIZE];
 	uint32_t times;
 };
 
-/* ---- who ---- */
+/* ---- members ---- */
 
 static const pmix_proc_t *members(const struct event *e, size_t *count)
 {
@@ -54,8 +55,8 @@ struct job *server_job_of(const struct server *s, const struct event *e)
 	return NULL;
 }
 
-/* The event's ranks become those of the namespace. */
-static void take_members(struct event *e, const struct job *j, struct crossing *x)
+/* Reduce the event's ranks to the members in the namespace; the others go into x. */
+static void take_members(struct event *e, const struct job *j, struct xns_connect *x)
 {
 	size_t n, own = 0;
 	const pmix_proc_t *procs = members(e, &n);
@@ -66,7 +67,7 @@ static void take_members(struct event *e, const struct job *j, struct crossing *
 			all |= procs[i].rank == PMIX_RANK_WILDCARD;
 			e->ranks[own++] = procs[i].rank;
 		} else {
-			x->foreign[x->count++] = procs[i];
+			x->remote_procs[x->count++] = procs[i];
 		}
 	}
 	e->count = (uint32_t)own;
@@ -77,7 +78,7 @@ static void take_members(struct event *e, const struct job *j, struct crossing *
 	e->count = 0;
 }
 
-/* ---- which ---- */
+/* ---- number of a connect ---- */
 
 static int by_proc(const void *a, const void *b)
 {
@@ -87,7 +88,7 @@ static int by_proc(const void *a, const void *b)
 	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* All members agree on it, in whatever order they are listed. */
+/* All members compute the same hash, in whatever order the client lists them. */
 static int hash_members(unsigned char hash[HASH_NAME_SIZE], struct event *e)
 {
 	size_t n = e->len / sizeof(pmix_proc_t);
@@ -108,43 +109,43 @@ static int hash_members(unsigned char hash[HASH_NAME_SIZE], struct event *e)
 	return rc;
 }
 
-static int add_crossed(struct server *s, const unsigned char *hash)
+static int add_member_set(struct server *s, const unsigned char *hash)
 {
-	struct crossed *c;
+	struct member_set *c;
 
-	if (s->ncrossed >= CROSSED_MAX)
+	if (s->nmember_sets >= MEMBER_SETS_MAX)
 		return server_full(s, "different sets of processes that have connected",
-				   CROSSED_MAX);
+				   MEMBER_SETS_MAX);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	memcpy(c->hash, hash, HASH_NAME_SIZE);
-	c->next = s->crossed;
-	s->crossed = c;
-	s->ncrossed++;
+	c->next = s->member_sets;
+	s->member_sets = c;
+	s->nmember_sets++;
 	return 0;
 }
 
-/* How many times these have connected, with this one; or a negative errno. */
-static int64_t count_crossing(struct server *s, const unsigned char *hash)
+/* How often this set has connected, with this time; or a negative errno. */
+static int64_t count_connects(struct server *s, const unsigned char *hash)
 {
-	struct crossed *c = s->crossed;
+	struct member_set *c = s->member_sets;
 	int rc = 0;
 
 	while (c && memcmp(c->hash, hash, HASH_NAME_SIZE))
 		c = c->next;
 	if (!c) {
-		rc = add_crossed(s, hash);
-		c = s->crossed;
+		rc = add_member_set(s, hash);
+		c = s->member_sets;
 	}
 	return rc ? (int64_t)rc : (int64_t)++c->times;
 }
 
-static int make_tag(struct server *s, struct event *e, char tag[CROSSING_TAG_MAX])
+static int make_tag(struct server *s, struct event *e, char tag[XNS_TAG_MAX])
 {
 	unsigned char hash[HASH_NAME_SIZE];
 	int at = 0, rc = hash_members(hash, e);
-	int64_t times = rc ? rc : count_crossing(s, hash);
+	int64_t times = rc ? rc : count_connects(s, hash);
 
 	if (times < 0)
 		return (int)times;
@@ -154,53 +155,53 @@ static int make_tag(struct server *s, struct event *e, char tag[CROSSING_TAG_MAX
 	return 0;
 }
 
-/* ---- in the namespace ---- */
+/* ---- in the own namespace ---- */
 
-static struct crossing *new_crossing(const struct event *e)
+static struct xns_connect *new_xns_connect(const struct event *e)
 {
 	size_t n = e->len / sizeof(pmix_proc_t);
 
-	return calloc(1, sizeof(struct crossing) + n * sizeof(pmix_proc_t));
+	return calloc(1, sizeof(struct xns_connect) + n * sizeof(pmix_proc_t));
 }
 
-int server_cross(struct server *s, struct job *j, struct event *e)
+int server_xns_enter(struct server *s, struct job *j, struct event *e)
 {
-	struct crossing *x = new_crossing(e);
+	struct xns_connect *x = new_xns_connect(e);
 	int rc = x ? make_tag(s, e, x->tag) : -ENOMEM;
 
-	e->crossing = x;
+	e->xns_connect = x;
 	if (rc) {
 		server_answer(&e->callback, server_status(rc), NULL, 0);
 		return 0;
 	}
-	x->brings = e->collect || (e->type == EVENT_CONNECT && !e->destruct);
+	x->with_data = e->collect || (e->type == EVENT_CONNECT && !e->destruct);
 	e->type = EVENT_CONNECT; /* also a fence, but in the namespace */
 	take_members(e, j, x);
-	e->foreign = false;
+	e->xns = false;
 	e->text = strdup(x->tag);
 	e->unserved = !e->text;
 	return server_enter(s, j, e);
 }
 
-/* ---- with the others ---- */
+/* ---- between namespaces ---- */
 
-static void name_key(char key[NAMES_KEY_MAX + 1], const struct crossing *x,
+static void name_key(char key[NAMES_KEY_MAX + 1], const struct xns_connect *x,
 		     const char *nspace)
 {
 	snprintf(key, NAMES_KEY_MAX + 1, "pmi2x %s %.255s", x->tag, nspace);
 }
 
-/* With a look-up who waits is its own, and is answered; else an error is returned. */
+/* NAMES_LOOKUP takes over the callback of c and reports errors to it; NAMES_PUBLISH returns them. */
 static int ask(struct server *s, struct call *c, struct names_request *r)
 {
-	struct event e = { .type = EVENT_NAMES, .rank = c->crossing->rank };
+	struct event e = { .type = EVENT_NAMES, .rank = c->xns_connect->rank };
 	struct buf b;
 	int rc;
 
 	if (r->op == NAMES_LOOKUP) {
 		e.callback = c->callback;
-		e.crossing = c->crossing;
-		c->crossing = NULL;
+		e.xns_connect = c->xns_connect;
+		c->xns_connect = NULL;
 	}
 	buf_init(&b, NAMES_BYTES_MAX);
 	rc = names_pack_request(&b, r);
@@ -211,7 +212,7 @@ static int ask(struct server *s, struct call *c, struct names_request *r)
 	if (rc)
 		server_answer(&e.callback, server_status(rc), NULL, 0);
 	buf_free(&b);
-	free(e.crossing);
+	free(e.xns_connect);
 	return r->op == NAMES_LOOKUP ? 0 : rc;
 }
 
@@ -224,15 +225,15 @@ static int publish(struct server *s, struct call *c, const struct pmix_msg *m)
 	};
 	char mark = m->status ? FAILED : m->len > NAMES_BYTES_MAX / 2 ? TOO_MUCH : 0;
 
-	name_key(key, c->crossing, c->job->nspace.name);
-	if (mark) { /* nobody is to wait for it */
+	name_key(key, c->xns_connect, c->job->nspace.name);
+	if (mark) { /* nobody is to wait for the data */
 		item.value = &mark;
 		item.len = 1;
 	}
 	return ask(s, c, &r);
 }
 
-/* The names to look up: a key of each namespace, and the members that it comes of. */
+/* The names to look up: one key for each other namespace, with its members. */
 struct wanted {
 	struct names_item *items;
 	char (*keys)[NAMES_KEY_MAX + 1];
@@ -240,20 +241,20 @@ struct wanted {
 	uint32_t count;
 };
 
-/* The next namespace, whose members begin at `at`; the next begins where that ends. */
-static uint32_t want(struct wanted *w, const struct crossing *x, uint32_t at)
+/* Add the namespace whose members begin at `at`; returns where those of the next begin. */
+static uint32_t want(struct wanted *w, const struct xns_connect *x, uint32_t at)
 {
 	struct names_item *item = &w->items[w->count];
-	const char *nspace = x->foreign[at].nspace;
+	const char *nspace = x->remote_procs[at].nspace;
 	bool all = false;
 
 	name_key(w->keys[w->count], x, nspace);
 	item->key = w->keys[w->count++];
 	item->from.nspace = nspace;
 	item->ranks = w->ranks.data + w->ranks.len;
-	for (; at < x->count && !strcmp(x->foreign[at].nspace, nspace); at++) {
-		all |= x->foreign[at].rank == PMIX_RANK_WILDCARD;
-		pack_u32(&w->ranks, x->foreign[at].rank);
+	for (; at < x->count && !strcmp(x->remote_procs[at].nspace, nspace); at++) {
+		all |= x->remote_procs[at].rank == PMIX_RANK_WILDCARD;
+		pack_u32(&w->ranks, x->remote_procs[at].rank);
 	}
 	item->ranks_len = all ? 0 : w->ranks.data + w->ranks.len - (char *)item->ranks;
 	return at;
@@ -269,7 +270,7 @@ static uint32_t left_ms(const struct call *c)
 
 static int look_up(struct server *s, struct call *c)
 {
-	const struct crossing *x = c->crossing;
+	const struct xns_connect *x = c->xns_connect;
 	struct wanted w = {
 		.items = calloc(x->count, sizeof(*w.items)),
 		.keys = calloc(x->count, sizeof(*w.keys)),
@@ -294,21 +295,21 @@ static int look_up(struct server *s, struct call *c)
 }
 
 /*
- * The lowest rank's server speaks for all. That they have not met each says, for that rank
- * may have gone: the first one counts.
+ * The server of the lowest rank publishes for its namespace. A failure is published by
+ * every server, because that rank may have exited: the first one counts.
  */
-static bool speaks(const struct call *c, int status)
+static bool publishes(const struct call *c, int status)
 {
 	const struct layout *l = c->job->nspace.layout;
-	uint32_t first = c->crossing->first;
+	uint32_t first = c->xns_connect->first;
 
 	return status || layout_rank_position(l, first) == c->job->nspace.position;
 }
 
-void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m)
+void server_xns_gathered(struct server *s, struct call *c, const struct pmix_msg *m)
 {
-	int told = speaks(c, m->status) ? publish(s, c, m) : 0;
-	int rc = m->status ? m->status : told;
+	int published = publishes(c, m->status) ? publish(s, c, m) : 0;
+	int rc = m->status ? m->status : published;
 
 	if (!rc)
 		rc = look_up(s, c);
@@ -316,34 +317,34 @@ void server_crossing_gathered(struct server *s, struct call *c, const struct pmi
 		server_answer(&c->callback, server_status(rc), NULL, 0);
 }
 
-/* ---- what they have brought ---- */
+/* ---- data of other namespaces ---- */
 
-static struct foreign **find_foreign(struct server *s, const char *nspace)
+static struct remote_nspace **find_remote_nspace(struct server *s, const char *nspace)
 {
-	struct foreign **at = &s->foreign;
+	struct remote_nspace **at = &s->remote_nspaces;
 
 	while (*at && strcmp((*at)->nspace, nspace))
 		at = &(*at)->next;
 	return at;
 }
 
-/* libpmix waits for clients of a namespace that it has heard of and that is not registered. */
+/* Register a new namespace: libpmix would wait for clients of one that is not registered. */
 static int keep(struct server *s, const char *nspace, const void *entries, size_t len)
 {
-	struct foreign **at = find_foreign(s, nspace), *old = *at;
-	size_t bytes = s->foreign_bytes - (old ? old->len : 0) + len;
-	struct foreign *f;
+	struct remote_nspace **at = find_remote_nspace(s, nspace), *old = *at;
+	size_t bytes = s->remote_bytes - (old ? old->len : 0) + len;
+	struct remote_nspace *f;
 
-	if (!old && s->nforeign >= FOREIGN_MAX)
-		return server_full(s, "namespaces that clients have asked about", FOREIGN_MAX);
-	if (bytes > FOREIGN_BYTES_MAX)
+	if (!old && s->nremote_nspaces >= REMOTE_NSPACES_MAX)
+		return server_full(s, "namespaces that clients have asked about", REMOTE_NSPACES_MAX);
+	if (bytes > REMOTE_BYTES_MAX)
 		return server_full(s, "bytes of processes of other namespaces",
-				   FOREIGN_BYTES_MAX);
+				   REMOTE_BYTES_MAX);
 	f = malloc(sizeof(*f) + len);
 	if (!f)
 		return -ENOMEM;
-	s->foreign_bytes = bytes;
-	s->nforeign += !old;
+	s->remote_bytes = bytes;
+	s->nremote_nspaces += !old;
 	snprintf(f->nspace, sizeof(f->nspace), "%s", nspace);
 	f->len = len;
 	if (len)
@@ -356,26 +357,26 @@ static int keep(struct server *s, const char *nspace, const void *entries, size_
 	return 0;
 }
 
-static int what_lacks(const struct names_item *item)
+static int error_of(const struct names_item *item)
 {
 	if (item->from.nspace && item->len == 1 && *(const char *)item->value == FAILED)
 		return -ECONNRESET;
 	return item->from.nspace && item->len != 1 ? 0 : -EMSGSIZE;
 }
 
-void server_crossing_found(struct server *s, const struct call *c, int error,
+void server_xns_found(struct server *s, const struct call *c, int error,
 			   const struct names_answer *a)
 {
 	for (uint32_t i = 0; i < a->count && !error; i++) {
-		error = what_lacks(&a->items[i]);
-		if (!error && c->crossing->brings)
+		error = error_of(&a->items[i]);
+		if (!error && c->xns_connect->with_data)
 			error = keep(s, a->items[i].from.nspace, a->items[i].value,
 				     a->items[i].len);
 	}
 	server_answer(&c->callback, server_status(error), NULL, 0);
 }
 
-static bool find_entry(const struct foreign *f, uint32_t rank, const void **data,
+static bool find_entry(const struct remote_nspace *f, uint32_t rank, const void **data,
 		       size_t *len)
 {
 	struct pmix_entry entry;
@@ -391,15 +392,15 @@ static bool find_entry(const struct foreign *f, uint32_t rank, const void **data
 	return false;
 }
 
-bool server_find_foreign(struct server *s, const struct event *e, const void **data,
+bool server_find_remote_proc(struct server *s, const struct event *e, const void **data,
 			 size_t *len)
 {
-	const struct foreign *f = *find_foreign(s, e->nspace);
+	const struct remote_nspace *f = *find_remote_nspace(s, e->nspace);
 
 	return f && find_entry(f, e->rank, data, len);
 }
 
-int server_asked_of_foreign(struct server *s, const char *nspace)
+int server_keep_remote_nspace(struct server *s, const char *nspace)
 {
-	return *find_foreign(s, nspace) ? 0 : keep(s, nspace, NULL, 0);
+	return *find_remote_nspace(s, nspace) ? 0 : keep(s, nspace, NULL, 0);
 }
