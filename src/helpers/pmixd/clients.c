@@ -22,7 +22,7 @@ struct waiting {
 	int fd;
 	bool old;
 	int64_t until; /* server_now: waits until then for another's end; 0: does not */
-	uint64_t question; /* to the agent, that has not been answered; or 0 */
+	uint64_t admission; /* number of the request to the agent without an answer; or 0 */
 	enum { UNDECIDED, ADMITTED, REFUSED } verdict;
 };
 
@@ -70,9 +70,9 @@ static void let_in(struct clients *c, const struct waiting *w)
 static void ask(struct clients *c, struct waiting *w, const struct client_hello *hello,
 		bool refused)
 {
-	w->question = server_ask_admission(c->server, hello->nspace, hello->rank, w->fd,
+	w->admission = server_ask_admission(c->server, hello->nspace, hello->rank, w->fd,
 					   refused);
-	if (!w->question)
+	if (!w->admission)
 		w->verdict = refused ? REFUSED : ADMITTED;
 }
 
@@ -82,7 +82,7 @@ static void decide(struct clients *c, struct waiting *w, const struct client_hel
 	bool waited = w->until && server_now() >= w->until;
 	enum session_turn turn;
 
-	if (w->question || w->verdict != UNDECIDED)
+	if (w->admission || w->verdict != UNDECIDED)
 		return;
 	turn = server_begin_session(c->server, hello->nspace, hello->rank, w->fd, waited);
 	if (!w->until)
@@ -91,12 +91,12 @@ static void decide(struct clients *c, struct waiting *w, const struct client_hel
 		ask(c, w, hello, turn == SESSION_REFUSED);
 }
 
-int clients_admitted(struct clients *c, uint64_t question, int status)
+int clients_admitted(struct clients *c, uint64_t admission, int status)
 {
-	for (struct waiting *w = c->first; w && question; w = w->next) {
-		if (w->question != question)
+	for (struct waiting *w = c->first; w && admission; w = w->next) {
+		if (w->admission != admission)
 			continue;
-		w->question = 0;
+		w->admission = 0;
 		w->verdict = status ? REFUSED : ADMITTED;
 	}
 	return 0;
@@ -169,7 +169,7 @@ void clients_look(struct clients *c)
 int clients_timeout(const struct clients *c)
 {
 	for (const struct waiting *w = c->first; w; w = w->next)
-		if (w->until && !w->question && w->verdict == UNDECIDED)
+		if (w->until && !w->admission && w->verdict == UNDECIDED)
 			return END_LOOK_MS;
 	return -1;
 }

@@ -29,7 +29,7 @@ int clients_fd(const struct clients *c);
 /* A connection, which becomes theirs; `old`: of PMIx 3 or older. */
 void clients_add(struct clients *c, int fd, bool old);
 /* The agent's answer to server_ask_admission. 0. */
-int clients_admitted(struct clients *c, uint64_t question, int status);
+int clients_admitted(struct clients *c, uint64_t admission, int status);
 /* Let in or close those that it is time for. Ends of sessions are known by then. */
 void clients_look(struct clients *c);
 /* Milliseconds until clients_look is due; -1: never. */

@@ -51,7 +51,7 @@ enum session_turn server_begin_session(struct server *s, const char *nspace, uin
 /*
  * Ask the agent whether the client may come; it waits meanwhile, with its connection
  * open. With `refused` it may not, as server_begin_session said, and the agent tells
- * people. The number of the question, which PMIX_MSG_ADMITTED has; 0: there is none.
+ * people. Returns the number of the request, which PMIX_MSG_ADMITTED repeats; 0: none was sent.
  */
 uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
 			      bool refused);

@@ -57,7 +57,7 @@ static int ask_library(struct server *s, const struct job *j, const struct fetch
 	e = event_create(EVENT_COMMITTED, &proc);
 	if (!e)
 		return -ENOMEM;
-	e->id = f->question;
+	e->id = f->dmodex_request;
 	if (s->library->server_dmodex_request(&proc, upcalls_committed, e)) {
 		event_free(e);
 		return -EREMOTEIO;
@@ -78,7 +78,7 @@ int server_fetch(struct server *s, const struct pmix_msg *m)
 	*f = (struct fetch){
 		.next = s->fetches,
 		.id = m->id,
-		.question = ++s->last_id,
+		.dmodex_request = ++s->last_id,
 		.job = m->nspace,
 		.rank = m->rank,
 		.deadline = server_deadline(m->number),
@@ -96,7 +96,7 @@ int server_committed(struct server *s, const struct event *e)
 {
 	struct fetch **at = &s->fetches;
 
-	while (*at && (*at)->question != e->id)
+	while (*at && (*at)->dmodex_request != e->id)
 		at = &(*at)->next;
 	if (!*at)
 		return 0; /* nobody waits any more */

@@ -75,8 +75,8 @@ struct xns_connect {
 /* A request of the agent: the data of a rank of this node. */
 struct fetch {
 	struct fetch *next;
-	uint64_t id;       /* the agent's */
-	uint64_t question; /* of libpmix */
+	uint64_t id;       /* of the request, the agent's */
+	uint64_t dmodex_request; /* number of the event COMMITTED */
 	uint32_t job, rank;
 	int64_t deadline;  /* server_now; SERVER_NEVER: none */
 };
@@ -98,7 +98,7 @@ struct server {
 	struct member_set *member_sets;
 	uint32_t nmember_sets;
 	bool full_told;         /* the log has the line about a bound */
-	uint64_t last_id;       /* of the calls and of questions to libpmix */
+	uint64_t last_id;       /* number of the last call or request to libpmix */
 	bool initialized;       /* libpmix is */
 	bool old_client;        /* has come */
 };
