@@ -19,11 +19,11 @@
 
 /* ---- completions ---- */
 
-static void knock_is_over(struct transport *t, const struct ibv_wc *wc)
+static void ready_was_sent(struct transport *t, const struct ibv_wc *wc)
 {
 	enum ring_side side = verbs_wr_side(wc->wr_id);
 
-	t->knock.doors[side].sending = false;
+	t->listener.neighbours[side].sending = false;
 	if (wc->status != IBV_WC_SUCCESS)
 		delivery_end(&t->links[side].to_owner,
 			     "cannot send a datagram: %s",
@@ -35,11 +35,11 @@ static void take_completion(struct transport *t, const struct ibv_wc *wc)
 	enum ring_side side;
 
 	switch (verbs_wr_work(wc->wr_id)) {
-	case WORK_KNOCK:
-		knock_is_over(t, wc);
+	case WORK_READY_SEND:
+		ready_was_sent(t, wc);
 		break;
-	case WORK_KNOCK_RECEIVE:
-		if (verbs_knock_heard(&t->knock, wc, &side))
+	case WORK_READY_RECEIVE:
+		if (verbs_listener_received(&t->listener, wc, &side))
 			verbs_link_peer_ready(&t->links[side]);
 		break;
 	default:
@@ -97,7 +97,7 @@ static void verbs_close(struct transport *t)
 		say_goodbye(t);
 	for (int side = 0; side < SIDES; side++)
 		verbs_link_close(&t->links[side]);
-	verbs_knock_close(&t->knock);
+	verbs_listener_close(&t->listener);
 	verbs_device_close(&t->device);
 	free(t);
 }
@@ -114,7 +114,7 @@ static int verbs_open(struct transport **out,
 	t->events = params->events;
 	rc = verbs_device_open(&t->device, why);
 	if (!rc)
-		rc = verbs_knock_open(&t->knock, &t->device, params->nonce,
+		rc = verbs_listener_open(&t->listener, &t->device, params->nonce,
 				      why);
 	for (int side = 0; side < SIDES && !rc; side++)
 		rc = verbs_link_open(&t->links[side], &t->device, side, why);
@@ -134,8 +134,8 @@ static void verbs_address(const struct transport *t, char *out)
 		.mtu = port->mtu,
 		.lid = port->lid,
 		.gid = port->gid,
-		.knock_qpn = t->knock.qp->qp_num,
-		.qkey = t->knock.qkey,
+		.ready_qpn = t->listener.qp->qp_num,
+		.qkey = t->listener.qkey,
 	};
 
 	for (int side = 0; side < SIDES; side++) {
@@ -170,7 +170,7 @@ static int verbs_connect(struct transport *t, enum ring_side side,
 	rc = verbs_link_connect(&t->links[side], &address, why);
 	if (rc)
 		return rc;
-	return verbs_knock_start(&t->knock, side, &address, peer->nonce, why);
+	return verbs_listener_start(&t->listener, side, &address, peer->nonce, why);
 }
 
 static bool verbs_connected(const struct transport *t, enum ring_side side)
@@ -192,14 +192,14 @@ static bool verbs_flushed(const struct transport *t)
 	return all_said(t);
 }
 
-static void knock_at(struct transport *t, enum ring_side side, int64_t now)
+static void send_ready(struct transport *t, enum ring_side side, int64_t now)
 {
 	struct verbs_link *l = &t->links[side];
 	int rc;
 
 	if (l->up || l->to_owner.ended)
 		return;
-	rc = verbs_knock_progress(&t->knock, side, now);
+	rc = verbs_listener_progress(&t->listener, side, now);
 	if (rc)
 		delivery_end(&l->to_owner, "cannot send a datagram: %s", strerror(-rc));
 }
@@ -215,7 +215,7 @@ static int verbs_progress(struct transport *t)
 		if (t->device.dead)
 			delivery_end(&t->links[side].to_owner, "%s",
 				     t->device.trouble);
-		knock_at(t, side, now);
+		send_ready(t, side, now);
 		count += verbs_link_progress(&t->links[side], now, &t->events);
 	}
 	return count;
@@ -223,11 +223,11 @@ static int verbs_progress(struct transport *t)
 
 static int64_t due_ms(const struct transport *t, enum ring_side side)
 {
-	const struct verbs_door *door = &t->knock.doors[side];
+	const struct verbs_neighbour *n = &t->listener.neighbours[side];
 	const struct verbs_link *l = &t->links[side];
 
-	if (door->ah && !l->up && !l->to_owner.ended)
-		return door->due_ms;
+	if (n->ah && !l->up && !l->to_owner.ended)
+		return n->due_ms;
 	return verbs_link_due_ms(l);
 }
 

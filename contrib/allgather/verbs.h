@@ -11,7 +11,7 @@
 struct transport {
 	struct transport_events events;
 	struct verbs_device device;
-	struct verbs_knock knock;
+	struct verbs_listener listener;
 	struct verbs_link links[SIDES];
 };
 

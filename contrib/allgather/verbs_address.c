@@ -59,7 +59,7 @@ void verbs_address_print(const struct verbs_address *a,
 	p = put(p, a->lid, 2);
 	memcpy(p, a->gid.raw, sizeof(a->gid.raw));
 	p += sizeof(a->gid.raw);
-	p = put(p, a->knock_qpn, 4);
+	p = put(p, a->ready_qpn, 4);
 	p = put(p, a->qkey, 4);
 	for (int side = 0; side < SIDES; side++) {
 		p = put(p, a->qpn[side], 4);
@@ -84,7 +84,7 @@ static bool is_possible(const struct verbs_address *a)
 {
 	return a->fabric > FABRIC_NONE && a->fabric < FABRICS &&
 	       a->mtu >= IBV_MTU_256 && a->mtu <= IBV_MTU_4096 &&
-	       a->knock_qpn <= QPN_MAX &&
+	       a->ready_qpn <= QPN_MAX &&
 	       a->qpn[SIDE_LEFT] <= QPN_MAX && a->qpn[SIDE_RIGHT] <= QPN_MAX &&
 	       a->first_psn[SIDE_LEFT] <= QPN_MAX &&
 	       a->first_psn[SIDE_RIGHT] <= QPN_MAX;
@@ -103,7 +103,7 @@ int verbs_address_parse(struct verbs_address *a, const char *text)
 	a->lid = take(&p, 2);
 	memcpy(a->gid.raw, p, sizeof(a->gid.raw));
 	p += sizeof(a->gid.raw);
-	a->knock_qpn = take(&p, 4);
+	a->ready_qpn = take(&p, 4);
 	a->qkey = take(&p, 4);
 	for (int side = 0; side < SIDES; side++) {
 		a->qpn[side] = take(&p, 4);

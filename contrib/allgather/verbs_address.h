@@ -11,7 +11,7 @@ struct verbs_address {
 	enum ibv_mtu mtu;
 	uint16_t lid;
 	union ibv_gid gid;
-	uint32_t knock_qpn, qkey;   /* of the datagram queue pair */
+	uint32_t ready_qpn, qkey;   /* of the datagram queue pair */
 	uint32_t qpn[SIDES];        /* 24 bits */
 	uint32_t first_psn[SIDES];  /* of what this element sends, 24 bits */
 };

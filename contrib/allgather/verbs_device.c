@@ -11,11 +11,11 @@
 #include <time.h>
 
 /* One for every work request that can be under way, and room to spare. */
-#define CQ_ENTRIES (SIDES * (2 * (VERBS_RECEIVES + 1)) + 2 * VERBS_KNOCKS)
+#define CQ_ENTRIES (SIDES * (2 * (VERBS_RECEIVES + 1)) + 2 * VERBS_READY_RECEIVES)
 #define SIDE_LEN \
 	((size_t)(VERBS_RECEIVES + VERBS_MESSAGES) * TRANSPORT_MESSAGE_MAX)
 #define MEMORY_LEN \
-	(SIDES * SIDE_LEN + (size_t)(VERBS_KNOCKS + SIDES) * VERBS_KNOCK_LEN)
+	(SIDES * SIDE_LEN + (size_t)(VERBS_READY_RECEIVES + SIDES) * VERBS_READY_LEN)
 /* Longer than a message takes, shorter than it takes to sleep and wake up. */
 #define SPIN_NS 20000
 #define HOP_LIMIT 64
@@ -35,9 +35,9 @@ char *verbs_send_buffer(const struct verbs_device *d, enum ring_side side,
 	return verbs_receive_buffer(d, side, VERBS_RECEIVES + buffer);
 }
 
-char *verbs_knock_buffer(const struct verbs_device *d, unsigned buffer)
+char *verbs_listener_buffer(const struct verbs_device *d, unsigned buffer)
 {
-	return d->memory + SIDES * SIDE_LEN + (size_t)buffer * VERBS_KNOCK_LEN;
+	return d->memory + SIDES * SIDE_LEN + (size_t)buffer * VERBS_READY_LEN;
 }
 
 /* ---- open and close ---- */

@@ -23,8 +23,8 @@
  */
 #define VERBS_CONTROLS 4
 #define VERBS_RECEIVES (VERBS_MESSAGES + VERBS_CONTROLS)
-#define VERBS_KNOCKS 8    /* receive requests for datagrams */
-#define VERBS_KNOCK_LEN 128 /* bytes of a datagram's buffer */
+#define VERBS_READY_RECEIVES 8    /* receive requests for datagrams */
+#define VERBS_READY_LEN 128 /* bytes of a datagram's buffer */
 
 /* The purpose of a work request; with side and buffer it makes the wr_id. */
 enum verbs_work {
@@ -32,8 +32,8 @@ enum verbs_work {
 	WORK_SEND,
 	WORK_CONTROL,
 	WORK_PROBE,
-	WORK_KNOCK_RECEIVE,
-	WORK_KNOCK,
+	WORK_READY_RECEIVE,
+	WORK_READY_SEND,
 };
 
 static inline uint64_t verbs_wr_id(enum verbs_work work, enum ring_side side,
@@ -90,8 +90,8 @@ char *verbs_receive_buffer(const struct verbs_device *d, enum ring_side side,
 			   unsigned buffer);
 char *verbs_send_buffer(const struct verbs_device *d, enum ring_side side,
 			unsigned buffer);
-/* The first VERBS_KNOCKS receive, and one for each side sends. */
-char *verbs_knock_buffer(const struct verbs_device *d, unsigned buffer);
+/* The first VERBS_READY_RECEIVES receive, and one for each side sends. */
+char *verbs_listener_buffer(const struct verbs_device *d, unsigned buffer);
 
 /* The way to an address, for a connection or a datagram. */
 void verbs_device_route(const struct verbs_device *d, uint16_t lid,

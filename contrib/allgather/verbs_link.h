@@ -56,7 +56,7 @@ void verbs_link_completion(struct verbs_link *l, const struct ibv_wc *wc);
 /* Deliver, return credits, probe; the number of things done. */
 int verbs_link_progress(struct verbs_link *l, int64_t now_ms,
 			const struct transport_events *events);
-/* When progress has something to do that no completion announces. */
+/* When progress has something to do that no completion neighbours. */
 int64_t verbs_link_due_ms(const struct verbs_link *l);
 
 #endif

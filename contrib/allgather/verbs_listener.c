@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams by which neighbours tell each other that they are ready. */
+/* Ready datagrams of the verbs transport: verbs_listener.h. */
 #include "verbs_listener.h"
 
 #include <errno.h>
@@ -15,65 +15,65 @@
 
 struct datagram {
 	char magic[7];
-	unsigned char side; /* of the one who receives it */
+	unsigned char side; /* the receiver's side on which the sender is */
 	unsigned char from[TRANSPORT_NONCE_LEN], to[TRANSPORT_NONCE_LEN];
 };
 
 static const char magic[7] = { 'p', 'm', 'i', '2', 'x', 'v', '1' };
 
-_Static_assert(GRH_LEN + sizeof(struct datagram) <= VERBS_KNOCK_LEN,
+_Static_assert(GRH_LEN + sizeof(struct datagram) <= VERBS_READY_LEN,
 	       "a datagram fits in its buffer");
 
 /* ---- open and close ---- */
 
-static int post_receive(struct verbs_knock *k, unsigned buffer)
+static int post_receive(struct verbs_listener *l, unsigned buffer)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)verbs_knock_buffer(k->device, buffer),
-		.length = VERBS_KNOCK_LEN,
-		.lkey = k->device->mr->lkey,
+		.addr = (uintptr_t)verbs_listener_buffer(l->device, buffer),
+		.length = VERBS_READY_LEN,
+		.lkey = l->device->mr->lkey,
 	};
 	struct ibv_recv_wr *bad, wr = {
-		.wr_id = verbs_wr_id(WORK_KNOCK_RECEIVE, SIDE_LEFT, buffer),
+		.wr_id = verbs_wr_id(WORK_READY_RECEIVE, SIDE_LEFT, buffer),
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
 
-	return -ibv_post_recv(k->qp, &wr, &bad);
+	return -ibv_post_recv(l->qp, &wr, &bad);
 }
 
 /* A datagram queue pair needs no neighbour to be ready. */
-static int make_ready(struct verbs_knock *k)
+static int make_ready(struct verbs_listener *l)
 {
-	const struct verbs_calls *calls = &k->device->calls;
+	const struct verbs_calls *calls = &l->device->calls;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
-		.port_num = k->device->port.number,
-		.qkey = k->qkey,
+		.port_num = l->device->port.number,
+		.qkey = l->qkey,
 	};
-	int rc = -calls->modify_qp(k->qp, &attr, IBV_QP_STATE |
+	int rc = -calls->modify_qp(l->qp, &attr, IBV_QP_STATE |
 				   IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				   IBV_QP_QKEY);
 
 	attr.qp_state = IBV_QPS_RTR;
 	if (!rc)
-		rc = -calls->modify_qp(k->qp, &attr, IBV_QP_STATE);
+		rc = -calls->modify_qp(l->qp, &attr, IBV_QP_STATE);
 	attr.qp_state = IBV_QPS_RTS;
 	if (!rc)
-		rc = -calls->modify_qp(k->qp, &attr,
+		rc = -calls->modify_qp(l->qp, &attr,
 				       IBV_QP_STATE | IBV_QP_SQ_PSN);
 	return rc;
 }
 
-int verbs_knock_open(struct verbs_knock *k, struct verbs_device *d,
-		     const unsigned char nonce[TRANSPORT_NONCE_LEN], char *why)
+int verbs_listener_open(struct verbs_listener *l, struct verbs_device *d,
+			const unsigned char nonce[TRANSPORT_NONCE_LEN], char *why)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = d->cq,
 		.recv_cq = d->cq,
 		.cap = {
 			.max_send_wr = SENDS,
-			.max_recv_wr = VERBS_KNOCKS,
+			.max_recv_wr = VERBS_READY_RECEIVES,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
@@ -82,100 +82,98 @@ int verbs_knock_open(struct verbs_knock *k, struct verbs_device *d,
 	};
 	int rc;
 
-	k->device = d;
-	memcpy(k->nonce, nonce, sizeof(k->nonce));
-	if (getrandom(&k->qkey, sizeof(k->qkey), 0) < 0)
+	l->device = d;
+	memcpy(l->nonce, nonce, sizeof(l->nonce));
+	if (getrandom(&l->qkey, sizeof(l->qkey), 0) < 0)
 		return verbs_cannot(why, "get random numbers", -errno);
-	k->qkey &= QKEY_MASK;
-	k->qp = d->calls.create_qp(d->pd, &attr);
-	if (!k->qp)
+	l->qkey &= QKEY_MASK;
+	l->qp = d->calls.create_qp(d->pd, &attr);
+	if (!l->qp)
 		return verbs_cannot(why, "create a datagram queue pair", -errno);
-	rc = verbs_cannot(why, "initialize a datagram queue pair", make_ready(k));
-	for (unsigned i = 0; i < VERBS_KNOCKS && !rc; i++)
-		rc = verbs_cannot(why, "post a receive request", post_receive(k, i));
+	rc = verbs_cannot(why, "initialize a datagram queue pair", make_ready(l));
+	for (unsigned i = 0; i < VERBS_READY_RECEIVES && !rc; i++)
+		rc = verbs_cannot(why, "post a receive request", post_receive(l, i));
 	return rc;
 }
 
-void verbs_knock_close(struct verbs_knock *k)
+void verbs_listener_close(struct verbs_listener *l)
 {
 	/* The queue pair may still be sending by them. */
-	if (k->qp)
-		k->device->calls.destroy_qp(k->qp);
+	if (l->qp)
+		l->device->calls.destroy_qp(l->qp);
 	for (int side = 0; side < SIDES; side++) {
-		if (k->doors[side].ah)
-			k->device->calls.destroy_ah(k->doors[side].ah);
+		if (l->neighbours[side].ah)
+			l->device->calls.destroy_ah(l->neighbours[side].ah);
 	}
 }
 
-/* ---- knocking ---- */
+/* ---- ready datagrams ---- */
 
-int verbs_knock_start(struct verbs_knock *k, enum ring_side side,
-		      const struct verbs_address *peer,
-		      const unsigned char nonce[TRANSPORT_NONCE_LEN],
-		      char *why)
+int verbs_listener_start(struct verbs_listener *l, enum ring_side side,
+			 const struct verbs_address *peer,
+			 const unsigned char nonce[TRANSPORT_NONCE_LEN], char *why)
 {
-	struct verbs_door *door = &k->doors[side];
+	struct verbs_neighbour *n = &l->neighbours[side];
 	struct ibv_ah_attr attr;
 
-	verbs_device_route(k->device, peer->lid, &peer->gid, &attr);
-	door->ah = k->device->calls.create_ah(k->device->pd, &attr);
-	if (!door->ah)
+	verbs_device_route(l->device, peer->lid, &peer->gid, &attr);
+	n->ah = l->device->calls.create_ah(l->device->pd, &attr);
+	if (!n->ah)
 		return verbs_cannot(why, "find a way to the address", -errno);
-	door->qpn = peer->knock_qpn;
-	door->qkey = peer->qkey;
-	memcpy(door->nonce, nonce, sizeof(door->nonce));
-	door->interval_ms = FIRST_MS;
+	n->qpn = peer->ready_qpn;
+	n->qkey = peer->qkey;
+	memcpy(n->nonce, nonce, sizeof(n->nonce));
+	n->interval_ms = FIRST_MS;
 	return 0;
 }
 
-static int send_datagram(struct verbs_knock *k, enum ring_side side)
+static int send_datagram(struct verbs_listener *l, enum ring_side side)
 {
-	struct verbs_door *door = &k->doors[side];
-	char *buffer = verbs_knock_buffer(k->device, VERBS_KNOCKS + side);
+	struct verbs_neighbour *n = &l->neighbours[side];
+	char *buffer = verbs_listener_buffer(l->device, VERBS_READY_RECEIVES + side);
 	struct datagram d = { .side = other_side(side) };
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)buffer,
 		.length = sizeof(d),
-		.lkey = k->device->mr->lkey,
+		.lkey = l->device->mr->lkey,
 	};
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = verbs_wr_id(WORK_KNOCK, side, 0),
+		.wr_id = verbs_wr_id(WORK_READY_SEND, side, 0),
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.wr.ud = {
-			.ah = door->ah,
-			.remote_qpn = door->qpn,
-			.remote_qkey = door->qkey,
+			.ah = n->ah,
+			.remote_qpn = n->qpn,
+			.remote_qkey = n->qkey,
 		},
 	};
 	int rc;
 
 	memcpy(d.magic, magic, sizeof(magic));
-	memcpy(d.from, k->nonce, sizeof(d.from));
-	memcpy(d.to, door->nonce, sizeof(d.to));
+	memcpy(d.from, l->nonce, sizeof(d.from));
+	memcpy(d.to, n->nonce, sizeof(d.to));
 	memcpy(buffer, &d, sizeof(d));
-	rc = -ibv_post_send(k->qp, &wr, &bad);
-	door->sending = !rc;
+	rc = -ibv_post_send(l->qp, &wr, &bad);
+	n->sending = !rc;
 	return rc;
 }
 
-int verbs_knock_progress(struct verbs_knock *k, enum ring_side side,
-			 int64_t now_ms)
+int verbs_listener_progress(struct verbs_listener *l, enum ring_side side, int64_t now_ms)
 {
-	struct verbs_door *door = &k->doors[side];
+	struct verbs_neighbour *n = &l->neighbours[side];
 
-	if (!door->ah || door->sending || now_ms < door->due_ms)
+	if (!n->ah || n->sending || now_ms < n->due_ms)
 		return 0;
-	door->due_ms = now_ms + door->interval_ms;
-	if (door->interval_ms < INTERVAL_MAX_MS)
-		door->interval_ms *= 2;
-	return send_datagram(k, side);
+	n->due_ms = now_ms + n->interval_ms;
+	if (n->interval_ms < INTERVAL_MAX_MS)
+		n->interval_ms *= 2;
+	return send_datagram(l, side);
 }
 
-/* Anybody on the fabric can send a datagram: only the neighbour's counts. */
-bool verbs_knock_heard(struct verbs_knock *k, const struct ibv_wc *wc,
-		       enum ring_side *side)
+/* Any process on the fabric can send a datagram: only the neighbour's counts. */
+bool verbs_listener_received(struct verbs_listener *l, const struct ibv_wc *wc,
+			     enum ring_side *side)
 {
 	unsigned buffer = verbs_wr_buffer(wc->wr_id);
 	struct datagram d;
@@ -184,13 +182,13 @@ bool verbs_knock_heard(struct verbs_knock *k, const struct ibv_wc *wc,
 		return false;
 	memset(&d, 0, sizeof(d));
 	if (wc->byte_len == GRH_LEN + sizeof(d))
-		memcpy(&d, verbs_knock_buffer(k->device, buffer) + GRH_LEN,
+		memcpy(&d, verbs_listener_buffer(l->device, buffer) + GRH_LEN,
 		       sizeof(d));
-	post_receive(k, buffer);
+	post_receive(l, buffer);
 	if (memcmp(d.magic, magic, sizeof(magic)) || d.side >= SIDES ||
-	    memcmp(d.to, k->nonce, sizeof(d.to)))
+	    memcmp(d.to, l->nonce, sizeof(d.to)))
 		return false;
 	*side = d.side;
-	return k->doors[d.side].ah &&
-	       memcmp(d.from, k->doors[d.side].nonce, sizeof(d.from)) == 0;
+	return l->neighbours[d.side].ah &&
+	       memcmp(d.from, l->neighbours[d.side].nonce, sizeof(d.from)) == 0;
 }

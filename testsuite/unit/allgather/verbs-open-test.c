@@ -196,7 +196,7 @@ static void connecting_fails_with_a_reason(void **state)
 
 	fake.devices[0] = (struct fake_device){ "a", { infiniband(UP, 16) } };
 	fake.error = EHOSTUNREACH;
-	for (int n = 1; n <= 3; n++) { /* to receive, to send, to knock */
+	for (int n = 1; n <= 3; n++) { /* to receive, to send, to tell that it is ready */
 		fake.fail_at = 0;
 		assert_int_equal(open_transport(&t, why), 0);
 		verbs_transport.address(t, address);
