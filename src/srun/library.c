@@ -6,7 +6,7 @@
 
 __attribute__((visibility("default")))
 const struct srun_library pmi2x_srun_library = {
-	.interface = LAUNCHER_INTERFACE,
+	.interface = SRUN_LIBRARY_INTERFACE,
 	.build = PMI2X_BUILD,
 	.server_start = srun_server_start,
 	.server_port = srun_server_port,

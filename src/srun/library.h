@@ -7,17 +7,17 @@
  * Its one symbol is the table below. The records of srun_server.h, spawn.h, secret.h and
  * log.h that the calls exchange are part of the interface.
  */
-#ifndef PMI2X_LAUNCHER_LIBRARY_H
-#define PMI2X_LAUNCHER_LIBRARY_H
+#ifndef PMI2X_SRUN_LIBRARY_TABLE_H
+#define PMI2X_SRUN_LIBRARY_TABLE_H
 
 #include "srun/srun_server.h"
 
 /* Raise it by one for each change of the table or of those records. */
-#define LAUNCHER_INTERFACE 1
+#define SRUN_LIBRARY_INTERFACE 1
 #define SRUN_LIBRARY_SYMBOL "pmi2x_srun_library"
 
 struct srun_library {
-	uint32_t interface; /* first in every version: LAUNCHER_INTERFACE */
+	uint32_t interface; /* first in every version: SRUN_LIBRARY_INTERFACE */
 	const char *build;  /* for srun_server_options */
 	/* As in srun_server.h. */
 	int (*server_start)(struct srun_server **out,

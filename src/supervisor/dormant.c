@@ -36,7 +36,7 @@ enum dormant_poll {
 
 static bool is_slurms(const struct supervisor *s, uint16_t port)
 {
-	for (size_t i = 0; i < STARTER_SLURM_PORTS; i++) {
+	for (size_t i = 0; i < SUPERVISOR_SLURM_PORTS; i++) {
 		const struct supervisor_ports *p = &s->options.slurm_ports[i];
 
 		if (p->first && port >= p->first && port <= p->last)

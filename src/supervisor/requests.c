@@ -238,7 +238,7 @@ void service_kill(struct supervisor *s, const char *why)
 
 static void on_kill(struct supervisor *s, const struct host_msg *m)
 {
-	char why[STARTER_WHY_MAX];
+	char why[SUPERVISOR_WHY_MAX];
 
 	child_text(why, sizeof(why), m);
 	service_kill(s, why);
@@ -291,7 +291,7 @@ static int answer_ends(struct supervisor *s)
 
 bool service_fits(struct supervisor *s, const char *name, const struct host_msg *m)
 {
-	char build[128], why[STARTER_WHY_MAX];
+	char build[128], why[SUPERVISOR_WHY_MAX];
 
 	if (m->number == HOST_VERSION)
 		return true;
@@ -314,7 +314,7 @@ static void on_ready(struct supervisor *s, const struct host_msg *m)
 static void grant_time(struct supervisor *s)
 {
 	s->service.limit = supervisor_now() + s->options.agent.drain_ms +
-			   STARTER_MARGIN_MS;
+			   SUPERVISOR_MARGIN_MS;
 }
 
 static void tell_to_leave(struct supervisor *s)
@@ -351,7 +351,7 @@ static void on_wake(struct supervisor *s)
  */
 static void on_crashed(struct supervisor *s, const struct host_msg *m)
 {
-	char why[STARTER_WHY_MAX], call[32] = "";
+	char why[SUPERVISOR_WHY_MAX], call[32] = "";
 
 	if (m->number == SIGSYS)
 		snprintf(call, sizeof(call), " in system call %d", m->code);
@@ -380,7 +380,7 @@ bool service_step_ends_here(const struct supervisor *s)
  */
 static void agent_died(struct supervisor *s)
 {
-	char why[STARTER_WHY_MAX];
+	char why[SUPERVISOR_WHY_MAX];
 
 	if (!s->service.ready && service_step_ends_here(s)) {
 		pmix_refuse_ranks(s);
@@ -571,7 +571,7 @@ int service_close(struct supervisor *s)
 	if (v->agent.fd >= 0) /* calls that wait for room have nobody to answer */
 		(void)shutdown(v->agent.fd, SHUT_RDWR);
 	rc = helpers_destroy(v->helpers, s->options.agent.drain_ms);
-	late = helpers_destroy(v->lookups, STARTER_LINGER_MS);
+	late = helpers_destroy(v->lookups, SUPERVISOR_LINGER_MS);
 	free(v->asked);
 	host_out_free(&v->out);
 	leaf_remove(&s->leaf, LEAF_REMOVE_MS);

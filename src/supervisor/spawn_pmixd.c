@@ -54,7 +54,7 @@ int pmix_open(struct supervisor *s)
 	x->child = CHILD_NONE;
 	x->listener = x->old = x->agent = x->agents = x->dir = -1;
 	x->rank = x->done = x->over = x->program = x->client = -1;
-	if (s->options.pmix.when == STARTER_PMIX_NEVER)
+	if (s->options.pmix.when == PMIX_START_NEVER)
 		return 0;
 	x->program = supervisor_program_open(s->options.pmix.program);
 	x->state = PMIX_WAITING;
@@ -63,7 +63,7 @@ int pmix_open(struct supervisor *s)
 	if (rc)
 		return rc;
 	x->rank = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (x->rank < 0 || s->options.pmix.when != STARTER_PMIX_EARLY)
+	if (x->rank < 0 || s->options.pmix.when != PMIX_START_EARLY)
 		return x->rank < 0 ? -errno : 0;
 	x->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	x->over = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -91,7 +91,7 @@ static bool is_asked(struct supervisor *s, const struct pollfd *fds)
 	struct pmix *x = &s->pmix;
 	uid_t uid = s->options.program.uid;
 
-	if (s->options.pmix.when == STARTER_PMIX_EARLY)
+	if (s->options.pmix.when == PMIX_START_EARLY)
 		return true;
 	if (fds[PMIX_POLL_LISTENER].revents && accept_user(x->listener, uid, &x->client))
 		return true;
@@ -118,7 +118,7 @@ int pmix_connect_agent(struct supervisor *s)
 {
 	int ends[2];
 
-	if (s->options.pmix.when == STARTER_PMIX_NEVER)
+	if (s->options.pmix.when == PMIX_START_NEVER)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
@@ -160,7 +160,7 @@ static void end_with_step(struct supervisor *s)
 
 static void fail(struct supervisor *s, const char *what, const char *why)
 {
-	char line[STARTER_WHY_MAX];
+	char line[SUPERVISOR_WHY_MAX];
 
 	snprintf(line, sizeof(line), "the PMIx server of node %.64s %s%.300s",
 		 supervisor_node_name(s), what, why);
@@ -270,7 +270,7 @@ static void on_serves(struct supervisor *s)
 /* Until it has entered the step's cgroups these may go with the step. */
 static void on_give_up(struct supervisor *s, const struct host_msg *m)
 {
-	char text[STARTER_WHY_MAX];
+	char text[SUPERVISOR_WHY_MAX];
 
 	child_text(text, sizeof(text), m);
 	if (s->pmix.state == PMIX_STARTED && service_step_ends_here(s))
@@ -281,7 +281,7 @@ static void on_give_up(struct supervisor *s, const struct host_msg *m)
 
 static void take_message(struct supervisor *s, const struct host_msg *m)
 {
-	char text[STARTER_WHY_MAX];
+	char text[SUPERVISOR_WHY_MAX];
 
 	switch (m->type) {
 	case HOST_READY:
@@ -357,7 +357,7 @@ void pmix_close(struct supervisor *s)
 	(void)user_dir_remove(x->dir, s->options.pmix.dir);
 	x->dir = -1;
 	/* Not at the start, where ranks wait. */
-	user_dir_remove_stale(s->options.pmix.dir, STARTER_PMIX_DIR_PREFIX);
+	user_dir_remove_stale(s->options.pmix.dir, SUPERVISOR_PMIX_DIR_PREFIX);
 }
 
 void pmix_abandon(const struct supervisor *s)

@@ -70,7 +70,7 @@ static void fail(struct supervisor *s, const char *why)
 
 static void fail_with(struct supervisor *s, const char *what, int rc)
 {
-	char why[STARTER_WHY_MAX];
+	char why[SUPERVISOR_WHY_MAX];
 
 	snprintf(why, sizeof(why), "%.300s: %s", what, strerror(-rc));
 	fail(s, why);
@@ -129,7 +129,7 @@ static int publish(const char *path, int xml)
 	char *unfinished;
 	int fd;
 
-	if (asprintf(&unfinished, "%s" STARTER_UNFINISHED, path) < 0)
+	if (asprintf(&unfinished, "%s" SUPERVISOR_UNFINISHED, path) < 0)
 		return -ENOMEM;
 	fd = make_file(unfinished, path, xml);
 	free(unfinished);
@@ -138,7 +138,7 @@ static int publish(const char *path, int xml)
 
 static void on_complete(struct supervisor *s)
 {
-	char what[STARTER_WHY_MAX];
+	char what[SUPERVISOR_WHY_MAX];
 	int fd;
 
 	child_become_root();
@@ -285,7 +285,7 @@ void topology_begin(struct supervisor *s)
 void topology_asked(struct supervisor *s)
 {
 	s->topology.asked = true;
-	if (s->options.topology != STARTER_TOPOLOGY_NEVER)
+	if (s->options.topology != TOPOLOGY_START_NEVER)
 		topology_begin(s);
 	if (s->topology.state != TOPOLOGY_RUNNING)
 		answer(s);
@@ -296,11 +296,11 @@ void topology_met_rank(struct supervisor *s, int fd)
 	struct ucred who;
 	socklen_t len = sizeof(who);
 
-	if (s->topology.rank || s->options.topology == STARTER_TOPOLOGY_NEVER ||
+	if (s->topology.rank || s->options.topology == TOPOLOGY_START_NEVER ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len))
 		return;
 	s->topology.rank = who.pid;
-	if (s->options.topology == STARTER_TOPOLOGY_RANKS)
+	if (s->options.topology == TOPOLOGY_START_RANKS)
 		topology_begin(s);
 }
 
@@ -391,7 +391,7 @@ int topology_open(struct supervisor *s)
 
 	h->child = CHILD_NONE;
 	h->xml = h->file = h->done = -1;
-	if (s->options.topology != STARTER_TOPOLOGY_RANKS)
+	if (s->options.topology != TOPOLOGY_START_RANKS)
 		return 0;
 	h->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return h->done < 0 ? -errno : 0;

@@ -26,17 +26,17 @@ const char *supervisor_node_name(const struct supervisor *s)
 }
 
 /* How people can raise the limit that was met; "" when it was none. */
-static void hint(int error, char out[STARTER_WHY_MAX])
+static void hint(int error, char out[SUPERVISOR_WHY_MAX])
 {
 	struct rlimit limit;
 
 	out[0] = '\0';
 	if (error == -EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
-		snprintf(out, STARTER_WHY_MAX,
+		snprintf(out, SUPERVISOR_WHY_MAX,
 			 " (the limit of this slurmstepd is %llu): raise LimitNOFILE in the unit of slurmd there, or ulimit -n where it is started, or start fewer ranks a node",
 			 (unsigned long long)limit.rlim_cur);
 	else if (error == -ENFILE)
-		snprintf(out, STARTER_WHY_MAX, ": raise fs.file-max there");
+		snprintf(out, SUPERVISOR_WHY_MAX, ": raise fs.file-max there");
 }
 
 bool supervisor_wait_event(int fd, int ms)
@@ -63,7 +63,7 @@ void supervisor_kill(struct supervisor *s, const char *why)
    would wait for this one. */
 static void fail_to_start(struct supervisor *s, int rc)
 {
-	char why[STARTER_WHY_MAX], how[STARTER_WHY_MAX];
+	char why[SUPERVISOR_WHY_MAX], how[SUPERVISOR_WHY_MAX];
 
 	hint(rc, how);
 	snprintf(why, sizeof(why),
@@ -87,7 +87,7 @@ static void serve(struct supervisor *s)
 		fail_to_start(s, rc);
 		return;
 	}
-	if (s->options.topology == STARTER_TOPOLOGY_AGENT)
+	if (s->options.topology == TOPOLOGY_START_AGENT)
 		topology_begin(s);
 	if (s->dormant.wants_pmix)
 		pmix_begin(s);
@@ -129,7 +129,7 @@ static void check_job(struct supervisor *s)
 static int end_thread(struct supervisor *s)
 {
 	/* Once for the agent, and once for what is left of it. */
-	const int ms = (int)s->options.agent.drain_ms + 2 * STARTER_MARGIN_MS;
+	const int ms = (int)s->options.agent.drain_ms + 2 * SUPERVISOR_MARGIN_MS;
 	const uint64_t since = supervisor_now();
 	uint64_t due = since, now;
 	eventfd_t times;
@@ -144,7 +144,7 @@ static int end_thread(struct supervisor *s)
 		due = now + (now - since) + s->options.agent.drain_ms;
 		check_job(s);
 	}
-	return thread_join(s->thread, STARTER_MARGIN_MS);
+	return thread_join(s->thread, SUPERVISOR_MARGIN_MS);
 }
 
 /*
@@ -184,7 +184,7 @@ static enum supervisor_topology topology_of(const struct supervisor *s)
 	uint32_t count;
 
 	layout_ranks_at(s->step->layout, s->step->position, &count);
-	return count > 1 ? s->options.topology : STARTER_TOPOLOGY_NEVER;
+	return count > 1 ? s->options.topology : TOPOLOGY_START_NEVER;
 }
 
 static int make_events(struct supervisor *s)
@@ -215,7 +215,7 @@ int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
 	s->wake = s->news = -1;
 	s->service.agent = CHILD_NONE;
 	s->options.topology = topology_of(s);
-	s->options.agent.topology = s->options.topology != STARTER_TOPOLOGY_NEVER;
+	s->options.agent.topology = s->options.topology != TOPOLOGY_START_NEVER;
 	rc = topology_open(s);
 	rc = rc ? rc : pmix_open(s);
 	rc = rc ? rc : dormant_open(s);

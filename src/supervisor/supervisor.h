@@ -79,17 +79,17 @@ struct supervisor_program {
 
 /* When the topology of the node is made a file for its ranks. */
 enum supervisor_topology {
-	STARTER_TOPOLOGY_NEVER,
-	STARTER_TOPOLOGY_ASKED, /* when a rank of it asks */
-	STARTER_TOPOLOGY_AGENT, /* when the agent is started */
-	STARTER_TOPOLOGY_RANKS, /* when the first rank registers */
+	TOPOLOGY_START_NEVER,
+	TOPOLOGY_START_ASKED, /* when a rank of it asks */
+	TOPOLOGY_START_AGENT, /* when the agent is started */
+	TOPOLOGY_START_RANKS, /* when the first rank registers */
 };
 
 /* When pmi2x-pmixd is started. */
 enum supervisor_pmix {
-	STARTER_PMIX_NEVER, /* no PMIx is offered */
-	STARTER_PMIX_ASKED, /* when the first client connects */
-	STARTER_PMIX_EARLY, /* when the first rank has come; ranks may wait for it */
+	PMIX_START_NEVER, /* no PMIx is offered */
+	PMIX_START_ASKED, /* when the first client connects */
+	PMIX_START_EARLY, /* when the first rank has come; ranks may wait for it */
 };
 
 /* Texts are the caller's, and outlive it. */
@@ -103,15 +103,15 @@ struct supervisor_pmix_options {
 };
 
 /* How the last part of `dir` begins: those that are not in use are removed. */
-#define STARTER_PMIX_DIR_PREFIX "pmi2x.pmix."
+#define SUPERVISOR_PMIX_DIR_PREFIX "pmi2x.pmix."
 
 struct supervisor_ports {
 	uint16_t first, last;
 };
 
-#define STARTER_SLURM_PORTS 2 /* ranges: slurmd's, slurmctld's */
+#define SUPERVISOR_SLURM_PORTS 2 /* ranges: slurmd's, slurmctld's */
 
-#define STARTER_UNFINISHED ".new" /* after the path, while it is written */
+#define SUPERVISOR_UNFINISHED ".new" /* after the path, while it is written */
 
 struct supervisor_options {
 	struct agent_options agent;
@@ -121,12 +121,12 @@ struct supervisor_options {
 	const char *topology_path; /* of the file; the caller's, outlives it */
 	struct supervisor_pmix_options pmix;
 	/*
-	 * Listening unix socket for told messages; -1: none. Owned by the supervisor
+	 * Listening unix socket for connect-back messages; -1: none. Owned by the supervisor
 	 * once supervisor_prepare has begun, also when it fails.
 	 */
 	int doorbell_fd;
 	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
-	struct supervisor_ports slurm_ports[STARTER_SLURM_PORTS];
+	struct supervisor_ports slurm_ports[SUPERVISOR_SLURM_PORTS];
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };
 
@@ -164,7 +164,7 @@ int supervisor_start(struct supervisor **out, const struct pmi_step *step,
 int supervisor_registration_fd(const struct supervisor *s);
 
 /*
- * In a child that becomes a rank, once it has registered, with STARTER_TOPOLOGY_RANKS: wait
+ * In a child that becomes a rank, once it has registered, with TOPOLOGY_START_RANKS: wait
  * for the topology's file, `ms` at most. Its path; NULL: it is not there, or not
  * readable here.
  */
@@ -179,7 +179,7 @@ void supervisor_rank_comes(const struct supervisor *s);
 /* The port of 127.0.0.1 for PMIx clients; `old`: of PMIx 3 and older. */
 uint16_t supervisor_pmix_port(const struct supervisor *s, bool old);
 /*
- * In a child that becomes a rank, with STARTER_PMIX_EARLY: wait until the server can serve
+ * In a child that becomes a rank, with PMIX_START_EARLY: wait until the server can serve
  * clients, `ms` at most. Whether it was in time.
  */
 bool supervisor_pmix_wait(const struct supervisor *s, int ms);

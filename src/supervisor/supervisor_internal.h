@@ -23,11 +23,11 @@
 #include "supervisor/child.h"
 #include "supervisor/supervisor.h"
 
-#define STARTER_WHY_MAX 512       /* bytes of a reason */
-#ifndef STARTER_MARGIN_MS
-#define STARTER_MARGIN_MS 5000    /* for the agent to end, beyond drain_ms */
+#define SUPERVISOR_WHY_MAX 512       /* bytes of a reason */
+#ifndef SUPERVISOR_MARGIN_MS
+#define SUPERVISOR_MARGIN_MS 5000    /* for the agent to end, beyond drain_ms */
 #endif
-#define STARTER_LINGER_MS 1000    /* for a look-up that nobody waits for */
+#define SUPERVISOR_LINGER_MS 1000    /* for a look-up that nobody waits for */
 
 struct pollfd;
 

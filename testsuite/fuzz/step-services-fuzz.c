@@ -71,7 +71,7 @@ static void on_report(void *arg, const char *text)
 {
 	struct srun *s = arg;
 
-	FUZZ_CHECK(++s->reports <= LAUNCHER_REPORTS_MAX && !s->aborts);
+	FUZZ_CHECK(++s->reports <= STEP_SERVICES_REPORTS_MAX && !s->aborts);
 	check_line(text);
 }
 
@@ -79,7 +79,7 @@ static void on_note(void *arg, const char *text)
 {
 	struct srun *s = arg;
 
-	FUZZ_CHECK(++s->notes <= LAUNCHER_NOTES_MAX && !s->aborts);
+	FUZZ_CHECK(++s->notes <= STEP_SERVICES_NOTES_MAX && !s->aborts);
 	check_line(text);
 }
 

@@ -72,8 +72,8 @@ endif
 testsuite_unit_plugin_other_srun_la_SOURCES = testsuite/unit/plugin/other-srun.c
 testsuite_unit_plugin_other_srun_la_LDFLAGS = $(AM_LDFLAGS) -module \
 	-avoid-version -shared -rpath /nowhere
-SRUN_LIBRARY_CPPFLAGS = -DBUILT_LAUNCHER='"$(abs_top_builddir)/.libs/libpmi2x-srun.so"' \
-	-DOTHER_LAUNCHER='"$(abs_top_builddir)/testsuite/unit/plugin/.libs/other-srun.so"'
+SRUN_LIBRARY_CPPFLAGS = -DBUILT_SRUN_LIBRARY='"$(abs_top_builddir)/.libs/libpmi2x-srun.so"' \
+	-DOTHER_SRUN_LIBRARY='"$(abs_top_builddir)/testsuite/unit/plugin/.libs/other-srun.so"'
 
 EXTRA_DIST += testsuite/abi/libpmi2x-0.1.0.abi
 AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SLURM_CALLS='$(SLURM_CALLS)' \

@@ -69,7 +69,7 @@ enum pmi_rc port_names_publish(struct port_names *p, void *link,
 		*text = "the name is published already";
 		return PMI_RC_FAIL;
 	}
-	if (HASH_COUNT(p->names) >= LAUNCHER_NAMES_MAX) {
+	if (HASH_COUNT(p->names) >= STEP_SERVICES_NAMES_MAX) {
 		*text = "too many names are published";
 		return PMI_RC_NOMEM;
 	}

@@ -40,7 +40,7 @@ struct step_services {
 	uint32_t next_token;
 	bool aborted;
 	bool ready;
-	char *reports[LAUNCHER_REPORTS_MAX]; /* what the user was told */
+	char *reports[STEP_SERVICES_REPORTS_MAX]; /* what the user was told */
 	unsigned nreports;
 	unsigned nnotes;
 };
@@ -100,7 +100,7 @@ static void reply_bytes(struct step_services *l, void *link, uint32_t origin,
 /* The user reads each once, and few. The text is the caller's. */
 static void report(struct step_services *l, const char *text)
 {
-	if (l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
+	if (l->aborted || l->nreports == STEP_SERVICES_REPORTS_MAX)
 		return;
 	for (unsigned i = 0; i < l->nreports; i++)
 		if (strcmp(l->reports[i], text) == 0)
@@ -207,8 +207,8 @@ static bool room_to_wait(const struct step_services *l, enum control_type type)
 	uint32_t others = HASH_COUNT(l->waiting) - l->spawns;
 
 	if (type == CONTROL_SPAWN)
-		return l->spawns < LAUNCHER_SPAWNS_MAX;
-	return others < LAUNCHER_FORWARDS_MAX;
+		return l->spawns < STEP_SERVICES_SPAWNS_MAX;
+	return others < STEP_SERVICES_FORWARDS_MAX;
 }
 
 static uint32_t unused_token(struct step_services *l)
@@ -467,7 +467,7 @@ static int on_report(struct step_services *l, void *link, struct control_msg *ms
 
 static int on_note(struct step_services *l, void *link, struct control_msg *msg)
 {
-	if (l->aborted || l->nnotes == LAUNCHER_NOTES_MAX)
+	if (l->aborted || l->nnotes == STEP_SERVICES_NOTES_MAX)
 		return 0;
 	l->nnotes++;
 	control_printable(msg->text);

@@ -15,12 +15,12 @@
 #include "libpmi/spawn.h"
 #include "libutil/log.h"
 
-#define LAUNCHER_NAMES_MAX 65536  /* published names */
-#define LAUNCHER_SPAWNS_MAX 1024  /* spawns in progress */
-#define LAUNCHER_REPORTS_MAX 3    /* lines for the user why collectives failed:
+#define STEP_SERVICES_NAMES_MAX 65536  /* published names */
+#define STEP_SERVICES_SPAWNS_MAX 1024  /* spawns in progress */
+#define STEP_SERVICES_REPORTS_MAX 3    /* lines for the user why collectives failed:
                                      one failure can reach srun on several ways */
-#define LAUNCHER_NOTES_MAX 16     /* lines for the user of programs, while the step goes on */
-#define LAUNCHER_FORWARDS_MAX 65536 /* name requests the parent's srun has */
+#define STEP_SERVICES_NOTES_MAX 16     /* lines for the user of programs, while the step goes on */
+#define STEP_SERVICES_FORWARDS_MAX 65536 /* name requests the parent's srun has */
 
 struct step_services;
 
@@ -39,9 +39,9 @@ struct step_services_ops {
 	 * ASCII, whatever a node has sent.
 	 */
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
-	/* A line for the user; at most LAUNCHER_REPORTS_MAX, none after abort. */
+	/* A line for the user; at most STEP_SERVICES_REPORTS_MAX, none after abort. */
 	void (*report)(void *arg, const char *text);
-	/* A line while the step goes on; at most LAUNCHER_NOTES_MAX. NULL: report is called. */
+	/* A line while the step goes on; at most STEP_SERVICES_NOTES_MAX. NULL: report is called. */
 	void (*note)(void *arg, const char *text);
 	/* Ranks have ended because of what was reported. May be NULL. */
 	void (*gave_up)(void *arg);

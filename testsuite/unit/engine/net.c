@@ -298,7 +298,7 @@ static void step_services_not_ready(void *arg, const char *why)
 	snprintf(n->not_ready, sizeof(n->not_ready), "%s", why);
 }
 
-static const struct step_services_ops LAUNCHER_OPS = {
+static const struct step_services_ops STEP_SERVICES_OPS = {
 	.reply = step_services_reply,
 	.spawn = step_services_spawn,
 	.abort = step_services_abort,
@@ -378,7 +378,7 @@ struct net *net_create(const struct net_options *o)
 				       ranks), 0);
 	if (!o->no_launcher)
 		assert_int_equal(step_services_create(&n->launcher,
-						      &LAUNCHER_OPS, n, 0,
+						      &STEP_SERVICES_OPS, n, 0,
 						 NULL), 0);
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		create_node(n, i, o, log);

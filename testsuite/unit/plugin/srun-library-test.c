@@ -27,7 +27,7 @@ static void the_built_one_serves(void **state)
 	};
 	struct srun_server *server;
 
-	assert_int_equal(srun_library_open(&l, BUILT_LAUNCHER, &keep), 0);
+	assert_int_equal(srun_library_open(&l, BUILT_SRUN_LIBRARY, &keep), 0);
 	options.build = l->build;
 	assert_int_equal(l->server_start(&server, &options, &host, &keep), 0);
 	assert_int_not_equal(l->server_port(server), 0);
@@ -59,7 +59,7 @@ static void another_library_is_none(void **state)
 
 static void another_interface_is_refused(void **state)
 {
-	refused(OTHER_LAUNCHER, "has interface 1000", "the same release");
+	refused(OTHER_SRUN_LIBRARY, "has interface 1000", "the same release");
 }
 
 int main(void)

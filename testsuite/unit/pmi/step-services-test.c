@@ -210,7 +210,7 @@ static void names_have_a_limit(void **state)
 	char name[16];
 
 	setup(&f, false);
-	for (int i = 0; i < LAUNCHER_NAMES_MAX; i++) {
+	for (int i = 0; i < STEP_SERVICES_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "%d", i);
 		assert_int_equal(ask(&f, CONTROL_PUBLISH, name, "p"), 0);
 	}
@@ -319,17 +319,17 @@ static void spawns_in_progress_have_a_limit(void **state)
 	struct fixture f;
 
 	setup(&f, false);
-	for (int i = 0; i < LAUNCHER_SPAWNS_MAX; i++)
+	for (int i = 0; i < STEP_SERVICES_SPAWNS_MAX; i++)
 		request_spawn(&f, &link_a, i);
 	assert_int_equal(f.replies, 0);
 	request_spawn(&f, &link_a, 5000);
 	assert_int_equal(f.replies, 1);
 	assert_int_equal(f.reply.id, 5000);
 	assert_int_not_equal(f.reply.code, 0);
-	assert_int_equal(f.spawns, LAUNCHER_SPAWNS_MAX);
+	assert_int_equal(f.spawns, STEP_SERVICES_SPAWNS_MAX);
 	step_services_spawned(f.launcher, f.tokens[0], 0, "");
 	request_spawn(&f, &link_a, 5001);
-	assert_int_equal(f.spawns, LAUNCHER_SPAWNS_MAX + 1);
+	assert_int_equal(f.spawns, STEP_SERVICES_SPAWNS_MAX + 1);
 	teardown(&f);
 }
 
@@ -440,7 +440,7 @@ static void the_user_reads_each_report_once_and_few(void **state)
 		snprintf(text, sizeof(text), "ring %d failed", i);
 		assert_int_equal(receive(&f, &link_a, &report), 0);
 	}
-	assert_int_equal(f.reports, LAUNCHER_REPORTS_MAX);
+	assert_int_equal(f.reports, STEP_SERVICES_REPORTS_MAX);
 	teardown(&f);
 	setup(&f, false);
 	assert_int_equal(receive(&f, &link_a, &abort), 0);
@@ -459,10 +459,10 @@ static void notes_use_up_no_report(void **state)
 
 	setup(&f, false);
 	note.text = text;
-	for (int i = 0; i < LAUNCHER_NOTES_MAX + 3; i++)
+	for (int i = 0; i < STEP_SERVICES_NOTES_MAX + 3; i++)
 		assert_int_equal(receive(&f, &link_a, &note), 0);
 	assert_string_equal(f.text, "rank 1: a second process?");
-	assert_int_equal(f.reports, LAUNCHER_NOTES_MAX);
+	assert_int_equal(f.reports, STEP_SERVICES_NOTES_MAX);
 	report.text = why;
 	assert_int_equal(receive(&f, &link_a, &report), 0);
 	assert_string_equal(f.text, why);

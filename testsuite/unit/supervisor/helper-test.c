@@ -136,7 +136,7 @@ static void start(struct node *n, const char *what, enum supervisor_topology whe
 	assert_int_equal(registration_of_rank(
 				 supervisor_registration_fd(n->supervisor), 0,
 				 &n->rank), 0);
-	if (when == STARTER_TOPOLOGY_RANKS && strcmp(what, "hangs"))
+	if (when == TOPOLOGY_START_RANKS && strcmp(what, "hangs"))
 		assert_string_equal(supervisor_topology_file(n->supervisor, -1),
 				    n->path);
 	assert_int_equal(write(n->rank, "x", 1), 1);
@@ -180,9 +180,9 @@ static void run(const char *what, enum supervisor_topology when)
 static void a_file_is_there_until_the_step_ends(void **state)
 {
 	NOT_EMULATED("execution of another program for that processor");
-	run("well", STARTER_TOPOLOGY_ASKED);
-	run("well", STARTER_TOPOLOGY_AGENT);
-	run("well", STARTER_TOPOLOGY_RANKS);
+	run("well", TOPOLOGY_START_ASKED);
+	run("well", TOPOLOGY_START_AGENT);
+	run("well", TOPOLOGY_START_RANKS);
 }
 
 static void fails(const char *what, const char *path, const char *said)
@@ -192,7 +192,7 @@ static void fails(const char *what, const char *path, const char *said)
 	open_node(&n, what);
 	if (path)
 		strcpy(n.path, path);
-	start(&n, what, STARTER_TOPOLOGY_ASKED);
+	start(&n, what, TOPOLOGY_START_ASKED);
 	sem_wait(&answered.there);
 	assert_int_not_equal(answered.code, 0);
 	close_node(&n);
@@ -208,7 +208,7 @@ static void who_dies_with_its_step_is_not(void **state)
 	NOT_EMULATED("a child that is nobody's");
 	open_node(&n, "silent");
 	n.ranks_ended = true;
-	start(&n, "silent", STARTER_TOPOLOGY_ASKED);
+	start(&n, "silent", TOPOLOGY_START_ASKED);
 	sem_wait(&answered.there);
 	assert_int_not_equal(answered.code, 0);
 	close_node(&n);
@@ -234,7 +234,7 @@ static void one_that_hangs_ends_with_the_step(void **state)
 
 	assert_int_equal(pipe(alive), 0); /* inherited by the helper */
 	open_node(&n, "hangs");
-	start(&n, "hangs", STARTER_TOPOLOGY_ASKED);
+	start(&n, "hangs", TOPOLOGY_START_ASKED);
 	fcntl(alive[0], F_SETFD, FD_CLOEXEC);
 	close_node(&n);
 	close(alive[1]);
@@ -247,7 +247,7 @@ static void task_starts_without_a_topology_that_hangs(void **state)
 	struct node n;
 
 	open_node(&n, "hangs");
-	start(&n, "hangs", STARTER_TOPOLOGY_RANKS);
+	start(&n, "hangs", TOPOLOGY_START_RANKS);
 	assert_null(supervisor_topology_file(n.supervisor, 10));
 	close_node(&n);
 }
@@ -257,7 +257,7 @@ static void what_never_asks_has_no_helper(void **state)
 	struct node n;
 
 	open_node(&n, "well");
-	start(&n, "well", STARTER_TOPOLOGY_NEVER);
+	start(&n, "well", TOPOLOGY_START_NEVER);
 	sem_wait(&answered.there);
 	assert_int_not_equal(answered.code, 0);
 	assert_null(supervisor_topology_file(n.supervisor, -1));

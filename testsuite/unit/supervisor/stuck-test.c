@@ -82,7 +82,7 @@ static struct supervisor *start(const struct pmi_step *step, const char *dir,
 			.uid = getuid(), .gid = getgid(),
 		},
 		.pmix = {
-			.when = STARTER_PMIX_EARLY, .program = pmixd,
+			.when = PMIX_START_EARLY, .program = pmixd,
 			.dir = dir, .library = "", .gds = "", .collect = "",
 		},
 		.doorbell_fd = -1,
@@ -112,7 +112,7 @@ static void programs_of_a_stuck_supervisor_end(void **state)
 	assert_int_equal(layout_create(&layout, 1, 1, &count, all), 0);
 	step.layout = layout;
 	assert_non_null(mkdtemp(place));
-	snprintf(dir, sizeof(dir), "%s/" STARTER_PMIX_DIR_PREFIX "n0", place);
+	snprintf(dir, sizeof(dir), "%s/" SUPERVISOR_PMIX_DIR_PREFIX "n0", place);
 	snprintf(pmixd, sizeof(pmixd), "%s/pmi2x-pmixd", place);
 	assert_int_equal(symlink("/proc/self/exe", pmixd), 0);
 	sem_init(&stuck, 0, 0);

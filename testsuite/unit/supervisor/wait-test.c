@@ -88,7 +88,7 @@ static struct supervisor *start(struct node *n, const struct pmi_step *step,
 	struct supervisor_options options = {
 		.program = { .fd = program, .uid = getuid(), .gid = getgid() },
 		.pmix = {
-			.when = STARTER_PMIX_EARLY, .program = "/proc/self/exe",
+			.when = PMIX_START_EARLY, .program = "/proc/self/exe",
 			.dir = dir, .library = "", .gds = "", .collect = "",
 		},
 		.doorbell_fd = -1,
@@ -119,8 +119,8 @@ static void run(struct node *n)
 				       (const uint32_t **)all), 0);
 	step.layout = layout;
 	assert_non_null(mkdtemp(place));
-	snprintf(dir, sizeof(dir), "%s/" STARTER_PMIX_DIR_PREFIX "n0", place);
-	snprintf(stale, sizeof(stale), "%s/" STARTER_PMIX_DIR_PREFIX "old", place);
+	snprintf(dir, sizeof(dir), "%s/" SUPERVISOR_PMIX_DIR_PREFIX "n0", place);
+	snprintf(stale, sizeof(stale), "%s/" SUPERVISOR_PMIX_DIR_PREFIX "old", place);
 	assert_int_equal(mkdir(stale, 0700), 0);
 	s = start(n, &step, &log, dir, program);
 	supervisor_rank_comes(s);
@@ -159,7 +159,7 @@ static void ranks_of_a_step_that_ends_do_not_begin(void **state)
 static void pmixd_is_not_due_before_a_rank_has_come(void **state)
 {
 	static struct supervisor s = {
-		.options.pmix.when = STARTER_PMIX_EARLY,
+		.options.pmix.when = PMIX_START_EARLY,
 		.pmix = { .state = PMIX_WAITING, .rank = 3, .listener = 4, .old = 5 },
 	};
 	struct pollfd fds[PMIX_POLLS];

@@ -68,7 +68,7 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/strvec.c \
 	src/plugins/mpi/pmi2x/strvec.h
 plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
-plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-srun.so"' \
+plugin_paths = -DSRUN_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-srun.so"' \
 	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"' \
 	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"' \
 	-DPMIXD_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-pmixd"'

@@ -88,7 +88,7 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 	bool early = wants_early(conf, step);
 	char *why;
 
-	*o = (struct pmix_offer){ .when = STARTER_PMIX_NEVER };
+	*o = (struct pmix_offer){ .when = PMIX_START_NEVER };
 	if (conf->pmix == CONF_PMIX_NO)
 		return;
 	why = what_lacks(o, conf, step);
@@ -96,14 +96,14 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 		refuse(o, conf, why);
 		return;
 	}
-	o->dir = spool_path(STARTER_PMIX_DIR_PREFIX, step->node, step->node_id,
+	o->dir = spool_path(SUPERVISOR_PMIX_DIR_PREFIX, step->node, step->node_id,
 			    step->jobid, "");
 	if (!o->dir)
 		return;
 	o->gds = gds_word(o, conf, early);
 	o->collect = options_collect_words[conf->pmix_collect];
 	o->tasks_wait = conf->pmix == CONF_PMIX_EARLY || !strcmp(o->gds, GDS_DS21);
-	o->when = early ? STARTER_PMIX_EARLY : STARTER_PMIX_ASKED;
+	o->when = early ? PMIX_START_EARLY : PMIX_START_ASKED;
 }
 
 void pmix_offer_describe(const struct pmix_offer *o,

@@ -183,7 +183,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 	if (!rc && s->over < 0)
 		rc = -EMFILE;
 	if (!rc)
-		rc = srun_library_open(&s->library, LAUNCHER_LIBRARY,
+		rc = srun_library_open(&s->library, SRUN_LIBRARY,
 					   &slurm_log);
 	if (!rc)
 		rc = make_jobid(s, info);

@@ -18,9 +18,9 @@ int srun_library_open(const struct srun_library **out, const char *path,
 			  dlerror(), path);
 		return -ELIBACC;
 	}
-	if (l->interface != LAUNCHER_INTERFACE) {
+	if (l->interface != SRUN_LIBRARY_INTERFACE) {
 		log_error(log, "%s has interface %u, and mpi_pmi2x.so needs %u: install both from the same release of pmi2x on this host",
-			  path, l->interface, LAUNCHER_INTERFACE);
+			  path, l->interface, SRUN_LIBRARY_INTERFACE);
 		return -ELIBACC;
 	}
 	*out = l;

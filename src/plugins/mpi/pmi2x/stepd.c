@@ -317,10 +317,10 @@ static void describe_topology(struct supervisor_options *o, struct stepd *s,
 			      const stepd_step_rec_t *step, char **env)
 {
 	static const enum supervisor_topology when[] = {
-		[CONF_TOPOLOGY_OFF] = STARTER_TOPOLOGY_NEVER,
-		[CONF_TOPOLOGY_ASKED] = STARTER_TOPOLOGY_ASKED,
-		[CONF_TOPOLOGY_AGENT] = STARTER_TOPOLOGY_AGENT,
-		[CONF_TOPOLOGY_VARIABLES] = STARTER_TOPOLOGY_RANKS,
+		[CONF_TOPOLOGY_OFF] = TOPOLOGY_START_NEVER,
+		[CONF_TOPOLOGY_ASKED] = TOPOLOGY_START_ASKED,
+		[CONF_TOPOLOGY_AGENT] = TOPOLOGY_START_AGENT,
+		[CONF_TOPOLOGY_VARIABLES] = TOPOLOGY_START_RANKS,
 	};
 
 	topology_env_remove(env);
