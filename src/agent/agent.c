@@ -325,11 +325,11 @@ static int open_all(struct agent *a, const struct pmi_step *step,
 
 	if (rc) {
 		fd_close(&fds.listener);
-		fd_close(&fds.doorbell);
+		fd_close(&fds.connect_back);
 		return rc;
 	}
 	rc = peers_create(&a->peers, &a->node, service_place(a->service),
-			  fds.listener, fds.doorbell, &service_peers_ops,
+			  fds.listener, fds.connect_back, &service_peers_ops,
 			  a->service);
 	return rc ? rc : service_begin(a->service, a->peers);
 }

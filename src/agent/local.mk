@@ -15,7 +15,7 @@ libagent_la_SOURCES = \
 	src/agent/netinfo.c src/agent/netinfo.h \
 	src/agent/node.c src/agent/node.h \
 	src/agent/peers/connect_back.c src/agent/peers/connect_back.h \
-	src/agent/peers/doorbell.c src/agent/peers/doorbell.h \
+	src/agent/peers/connect_back_listener.c src/agent/peers/connect_back_listener.h \
 	src/agent/peers/links.c src/agent/peers/links.h \
 	src/agent/peers/lookup.c src/agent/peers/lookup.h \
 	src/agent/peers/missing.c src/agent/peers/missing.h \

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	const struct agent_fds fds = {
 		.registration = given(AGENT_FD_REGISTRATION),
 		.listener = given(AGENT_FD_LISTENER),
-		.doorbell = given(AGENT_FD_DOORBELL),
+		.connect_back = given(AGENT_FD_CONNECT_BACK),
 		.region = given(AGENT_FD_REGION),
 		.pmix = given(AGENT_FD_PMIX),
 	};

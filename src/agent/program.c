@@ -337,7 +337,7 @@ static void release(struct program *p)
 
 static void close_fds(const struct agent_fds *fds)
 {
-	const int all[] = { fds->registration, fds->listener, fds->doorbell,
+	const int all[] = { fds->registration, fds->listener, fds->connect_back,
 			    fds->region, fds->pmix };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)

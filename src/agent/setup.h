@@ -102,7 +102,7 @@ struct agent_fds {
 	 * Listening unix socket for connect-back messages in the form slurmd
 	 * delivers them (u32 uid, u32 length, network order, data).
 	 */
-	int doorbell;
+	int connect_back;
 	int region;       /* the empty object of the results region */
 	/*
 	 * The process that serves the node's PMIx clients uses libpmi/pmix_msg.h over

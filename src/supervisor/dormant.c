@@ -26,7 +26,7 @@ enum dormant_poll {
 	DORMANT_WAKE,
 	DORMANT_REGISTRATION,
 	DORMANT_LISTENER,
-	DORMANT_DOORBELL,
+	DORMANT_CONNECT_BACK,
 	DORMANT_TOPOLOGY,
 	DORMANT_PMIX,
 	DORMANT_RANKS = DORMANT_PMIX + PMIX_POLLS, /* and a descriptor for each slot */
@@ -111,7 +111,7 @@ int dormant_open(struct supervisor *s)
 	int rc;
 
 	dormant->ours = dormant->theirs = dormant->listener = dormant->region = -1;
-	dormant->doorbell = s->options.doorbell_fd;
+	dormant->connect_back = s->options.connect_back_fd;
 	layout_ranks_at(s->step->layout, s->step->position, &dormant->count);
 	rc = make_ranks(dormant);
 	rc = rc ? rc : registration_open(s->options.rank_fd, &dormant->ours,
@@ -246,11 +246,11 @@ static bool is_called(const struct supervisor *s)
 {
 	struct pollfd *fds = s->dormant.fds;
 
-	if (!fds[DORMANT_LISTENER].revents && !fds[DORMANT_DOORBELL].revents)
+	if (!fds[DORMANT_LISTENER].revents && !fds[DORMANT_CONNECT_BACK].revents)
 		return false;
 	if (!s->step->spawned || !all_have_ended(s))
 		return true;
-	fds[DORMANT_LISTENER].fd = fds[DORMANT_DOORBELL].fd = -1;
+	fds[DORMANT_LISTENER].fd = fds[DORMANT_CONNECT_BACK].fd = -1;
 	return false;
 }
 
@@ -281,7 +281,7 @@ static void set_fds(struct supervisor *s, nfds_t n)
 	fds[DORMANT_WAKE].fd = s->wake;
 	fds[DORMANT_REGISTRATION].fd = s->dormant.ours;
 	fds[DORMANT_LISTENER].fd = s->dormant.listener;
-	fds[DORMANT_DOORBELL].fd = s->dormant.doorbell;
+	fds[DORMANT_CONNECT_BACK].fd = s->dormant.connect_back;
 	pmix_set_fds(s, &fds[DORMANT_PMIX]);
 }
 
@@ -383,7 +383,7 @@ void dormant_hand_over(struct supervisor *s)
 	fd_close(&dormant->ours);
 	fd_close(&dormant->listener);
 	fd_close(&dormant->region);
-	fd_close(&dormant->doorbell);
+	fd_close(&dormant->connect_back);
 }
 
 void dormant_refuse_ranks(struct supervisor *s)
@@ -392,7 +392,7 @@ void dormant_refuse_ranks(struct supervisor *s)
 
 	/* No agent has these. Processes of the user may have put descriptors in. */
 	hang_up(&dormant->ours);
-	hang_up_listener(&dormant->doorbell);
+	hang_up_listener(&dormant->connect_back);
 	/* Descriptors may be what is lacking, and to end the step takes some. */
 	dormant_hand_over(s);
 	for (uint32_t i = 0; i < dormant->count; i++) {

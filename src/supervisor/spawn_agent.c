@@ -139,7 +139,7 @@ static int spawn_program(struct supervisor *s, int *setup, int *host)
 {
 	struct dormant *dormant = &s->dormant;
 	int *const fds[] = {
-		setup, host, &dormant->ours, &dormant->listener, &dormant->doorbell,
+		setup, host, &dormant->ours, &dormant->listener, &dormant->connect_back,
 		&dormant->region, &s->pmix.agents,
 	};
 	struct child_program p = launch_program(s, s->options.program.fd,
@@ -182,7 +182,7 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 		return -ENOMEM;
 	*t = (struct thread_start){
 		s->options.program.run, *setup, *host,
-		{ dormant->ours, dormant->listener, dormant->doorbell, dormant->region,
+		{ dormant->ours, dormant->listener, dormant->connect_back, dormant->region,
 		  s->pmix.agents },
 	};
 	rc = thread_start(&s->agent, run_in_thread, t);
@@ -191,7 +191,7 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 		return rc;
 	}
 	s->has_thread = true;
-	*setup = *host = dormant->ours = dormant->listener = dormant->doorbell =
+	*setup = *host = dormant->ours = dormant->listener = dormant->connect_back =
 		dormant->region = s->pmix.agents = -1;
 	return 0;
 }

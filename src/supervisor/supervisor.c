@@ -202,8 +202,8 @@ int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
 	int rc;
 
 	if (!s) {
-		if (options->doorbell_fd >= 0)
-			close(options->doorbell_fd);
+		if (options->connect_back_fd >= 0)
+			close(options->connect_back_fd);
 		return -ENOMEM;
 	}
 	secret_hide(&s->options.agent.secret);

@@ -124,7 +124,7 @@ struct supervisor_options {
 	 * Listening unix socket for connect-back messages; -1: none. Owned by the supervisor
 	 * once supervisor_prepare has begun, also when it fails.
 	 */
-	int doorbell_fd;
+	int connect_back_fd;
 	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
 	struct supervisor_ports slurm_ports[SUPERVISOR_SLURM_PORTS];
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */

@@ -38,7 +38,7 @@ struct dormant {
 	int listener; /* -1: no neighbours */
 	uint16_t port;
 	int region;   /* the object of the results region; -1: none */
-	int doorbell;
+	int connect_back;
 	bool wants_pmix; /* pmi2x-pmixd is due, too */
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct registration *ranks; /* by slot; fd -1: the daemon has not registered */

@@ -74,12 +74,12 @@ static int connect_back(void *arg, uint32_t node, const void *data, size_t len)
 	int rc;
 
 	task_sleep(draw_between(MS, 500 * MS));
-	if (to->doorbell_fd < 0)
+	if (to->connect_back_fd < 0)
 		return -ENOENT;
-	rc = deliver(to->doorbell_fd, data, len);
+	rc = deliver(to->connect_back_fd, data, len);
 	trace("tells node", node, rc);
 	if (draw_once_in(3))
-		(void)deliver(to->doorbell_fd, data, len);
+		(void)deliver(to->connect_back_fd, data, len);
 	return rc;
 }
 
@@ -167,7 +167,7 @@ static int run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 {
 	struct sim_node *n = process_current()->arg;
 	const int all[] = { setup_fd, host_fd, fds->registration,
-			    fds->listener, fds->doorbell, fds->region,
+			    fds->listener, fds->connect_back, fds->region,
 			    fds->pmix };
 
 	n->setup_fd = setup_fd;
@@ -193,7 +193,7 @@ static int open_supervisor(struct sim_node *n, struct supervisor **out)
 	const struct supervisor_options options = {
 		.agent = make_options(n->step, n->process->host),
 		.program.run = run_agent,
-		.doorbell_fd = n->doorbell_fd = local_listen(),
+		.connect_back_fd = n->connect_back_fd = local_listen(),
 	};
 	int rc = supervisor_start(out, &n->view, &options, &host, step_log());
 

@@ -78,7 +78,7 @@ static void make_node(struct step *s, uint32_t id)
 
 	n->step = s;
 	n->id = id;
-	n->registration_fd = n->doorbell_fd = -1;
+	n->registration_fd = n->connect_back_fd = -1;
 	n->agent_killed = NEVER;
 	n->view = (struct pmi_step){
 		.jobid = "7.0",

@@ -33,7 +33,7 @@ struct sim_node {
 	int setup_fd, host_fd;   /* its descriptors, */
 	struct agent_fds fds;    /* ... and the rest of them */
 	int registration_fd;
-	int doorbell_fd;             /* slurmd connects to it; -1: not yet made */
+	int connect_back_fd;     /* slurmd connects to it; -1: not yet made */
 	struct pmi_step view;
 };
 

@@ -291,7 +291,7 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 	set_environment(step, pmi.position, &own);
 	choose_options(&options.agent, step, node_id);
 	options.program.fd = open_agent();
-	options.doorbell_fd = tell_listen(step, node_id);
+	options.connect_back_fd = tell_listen(step, node_id);
 	if (step->options->late_node == (int)node_id)
 		usleep(step->options->late_ms * 1000);
 	if (supervisor_start(&supervisor, &pmi, &options, &host, &step->log))

@@ -103,7 +103,7 @@ struct peers {
 	struct conn *conns;   /* all, with utlist */
 	struct strangers strangers; /* of them: inbound, whose neighbour is not known */
 	struct listener *listener;
-	struct doorbell *doorbell;
+	struct connect_back_listener *connect_back;
 	struct neighbour *all; /* children in order, the parent */
 	uint32_t count;
 	struct neighbour *parent; /* NULL at the root */

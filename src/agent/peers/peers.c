@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "agent/peers/connect_back.h"
-#include "agent/peers/doorbell.h"
+#include "agent/peers/connect_back_listener.h"
 #include "agent/peers/links.h"
 #include "agent/peers/lookup.h"
 #include "agent/peers/missing.h"
@@ -72,7 +72,7 @@ static void log_unproved(struct peers *p)
 	p->met_unproved = true;
 }
 
-static void on_doorbell(void *arg, const void *data, size_t len)
+static void on_connect_back(void *arg, const void *data, size_t len)
 {
 	struct whereabouts where;
 	struct peers *p = arg;
@@ -326,7 +326,7 @@ static int add_neighbours(struct peers *p, const struct tree_place *place)
 }
 
 int peers_create(struct peers **out, struct node *node,
-		 const struct tree_place *place, int listener, int doorbell,
+		 const struct tree_place *place, int listener, int connect_back,
 		 const struct peers_ops *ops, void *arg)
 {
 	struct peers *p = calloc(1, sizeof(*p));
@@ -344,11 +344,11 @@ int peers_create(struct peers **out, struct node *node,
 		rc = wireup_open(p, listener);
 	else
 		fd_close(&listener);
-	if (!rc && doorbell >= 0)
-		rc = doorbell_open(&p->doorbell, node, doorbell,
-				   &p->strangers.refused, on_doorbell, p);
+	if (!rc && connect_back >= 0)
+		rc = connect_back_listener_open(&p->connect_back, node, connect_back,
+						&p->strangers.refused, on_connect_back, p);
 	else
-		fd_close(&doorbell);
+		fd_close(&connect_back);
 	return rc;
 }
 
@@ -357,8 +357,8 @@ void peers_stop(struct peers *p)
 	if (!p)
 		return;
 	p->leaving = true;
-	doorbell_close(p->doorbell);
-	p->doorbell = NULL;
+	connect_back_listener_close(p->connect_back);
+	p->connect_back = NULL;
 	listener_close(p->listener);
 	p->listener = NULL;
 	while (p->conns)

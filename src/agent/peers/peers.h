@@ -11,8 +11,8 @@
  *   settings.c        what neighbours must have set alike
  *   lookup.c          addresses of neighbours
  *   missing.c         neighbours that have ended before their links were made
- *   connect_back.c    "connect to me", over a path that the site authenticates
- *   doorbell.c        where such messages of others come in
+ *   connect_back.c    the message "connect to me", over a path that the site authenticates
+ *   connect_back_listener.c  the socket at which such messages of other nodes arrive
  *   neighbour.c       a neighbour's state, its connections and its queue
  *
  * All calls and callbacks are in the loop's thread. Calls never call back but where
@@ -110,13 +110,13 @@ struct peers_ops {
 
 /*
  * The neighbours of a place in the tree. `listener` (-1: none) is where others
- * connect to, `doorbell` (-1: none) the unix socket at which connect-back messages
+ * connect to, `connect_back` (-1: none) the unix socket at which connect-back messages
  * come in the form slurmd delivers them (u32 uid, u32 length, network order, data).
  * Both are taken over. 0 or a negative errno; *out is to be stopped and destroyed
  * then, too, unless it is NULL.
  */
 int peers_create(struct peers **out, struct node *node,
-		 const struct tree_place *place, int listener, int doorbell,
+		 const struct tree_place *place, int listener, int connect_back,
 		 const struct peers_ops *ops, void *arg);
 /* Close all handles and descriptors. NULL is allowed. */
 void peers_stop(struct peers *p);

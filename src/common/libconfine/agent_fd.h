@@ -9,7 +9,7 @@ enum agent_fd {
 	AGENT_FD_HOST,      /* messages: libconfine/host_msg.h */
 	AGENT_FD_REGISTRATION,
 	AGENT_FD_LISTENER,  /* this and the next: closed where there is none */
-	AGENT_FD_DOORBELL,
+	AGENT_FD_CONNECT_BACK,
 	AGENT_FD_REGION,
 	AGENT_FD_PMIX,
 	AGENT_FD_END,

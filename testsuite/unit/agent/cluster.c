@@ -299,7 +299,7 @@ struct supervisor *cluster_prepare(struct cluster *c, uint32_t node)
 	struct supervisor_options options = {
 		.agent = c->options,
 		.program = { .run = c->run ? c->run : cluster_run_agent },
-		.doorbell_fd = listen_for_tells(c, node),
+		.connect_back_fd = listen_for_tells(c, node),
 		.slurm_ports[0] = { c->slurm_port, c->slurm_port },
 	};
 	struct supervisor *a = NULL;

@@ -95,7 +95,7 @@ static void start(int (*agent)(int, int, const struct agent_fds *))
 		.rank_exit = rank_has_ended,
 	};
 	struct supervisor_options options = {
-		.program = { .fd = -1, .run = agent }, .doorbell_fd = -1,
+		.program = { .fd = -1, .run = agent }, .connect_back_fd = -1,
 	};
 
 	describe();

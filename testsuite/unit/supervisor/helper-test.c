@@ -125,7 +125,7 @@ static void start(struct node *n, const char *what, enum supervisor_topology whe
 		.topology = when,
 		.topology_program = n->program,
 		.topology_path = n->path,
-		.doorbell_fd = -1,
+		.connect_back_fd = -1,
 	};
 
 	agent_options_init(&options.agent);

@@ -28,7 +28,7 @@ static void say(int fd, enum host_type type, uint32_t number, int32_t code,
 static void end(int setup_fd, int fd, const struct agent_fds *fds)
 {
 	const int all[] = { setup_fd, fd, fds->registration, fds->listener,
-			    fds->doorbell, fds->region, fds->pmix };
+			    fds->connect_back, fds->region, fds->pmix };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (all[i] >= 0)

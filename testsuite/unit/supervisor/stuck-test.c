@@ -85,7 +85,7 @@ static struct supervisor *start(const struct pmi_step *step, const char *dir,
 			.when = PMIX_START_EARLY, .program = pmixd,
 			.dir = dir, .library = "", .gds = "", .collect = "",
 		},
-		.doorbell_fd = -1,
+		.connect_back_fd = -1,
 	};
 	struct supervisor *s;
 

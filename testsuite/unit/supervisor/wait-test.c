@@ -91,7 +91,7 @@ static struct supervisor *start(struct node *n, const struct pmi_step *step,
 			.when = PMIX_START_EARLY, .program = "/proc/self/exe",
 			.dir = dir, .library = "", .gds = "", .collect = "",
 		},
-		.doorbell_fd = -1,
+		.connect_back_fd = -1,
 	};
 	struct supervisor *s;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections of slurmd, each of which brings one message of another node. */
-#include "agent/peers/doorbell.h"
+#include "agent/peers/connect_back_listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,25 +13,25 @@
 #include "libio/listener.h"
 #include "libio/stream.h"
 
-#define DOORBELL_HEADER_BYTES 8 /* u32 uid, u32 length, in network order */
-#define DOORBELL_CALLERS_MAX 16
+#define HEADER_BYTES 8 /* u32 uid, u32 length, in network order */
+#define CALLERS_MAX 16
 
 struct caller {
 	struct caller *prev, *next;
-	struct doorbell *doorbell;
+	struct connect_back_listener *listener;
 	struct stream *stream;
 	uv_timer_t limit;
 	size_t have;
-	unsigned char in[DOORBELL_HEADER_BYTES + CONNECT_BACK_MAX];
+	unsigned char in[HEADER_BYTES + CONNECT_BACK_MAX];
 };
 
-struct doorbell {
+struct connect_back_listener {
 	const struct node *node;
 	struct listener *listener;
 	struct refusals *refused;
 	struct caller *callers;
 	unsigned count;
-	doorbell_fn message;
+	connect_back_fn message;
 	void *arg;
 };
 
@@ -42,8 +42,8 @@ static void on_limit_closed(uv_handle_t *handle)
 
 static void drop(struct caller *c)
 {
-	DL_DELETE(c->doorbell->callers, c);
-	c->doorbell->count--;
+	DL_DELETE(c->listener->callers, c);
+	c->listener->count--;
 	stream_close(c->stream);
 	uv_close((uv_handle_t *)&c->limit, on_limit_closed);
 }
@@ -64,23 +64,23 @@ static size_t on_room(void *arg, void **at)
 static void on_input(void *arg, size_t n)
 {
 	struct caller *c = arg;
-	const struct doorbell *d = c->doorbell;
+	const struct connect_back_listener *l = c->listener;
 	uint32_t uid, len;
 
 	c->have += n;
-	if (c->have < DOORBELL_HEADER_BYTES)
+	if (c->have < HEADER_BYTES)
 		return;
 	memcpy(&uid, c->in, 4);
 	memcpy(&len, c->in + 4, 4);
 	len = ntohl(len);
-	if (!refusals_user_counts(ntohl(uid), d->node->options->connect_back_uid) ||
+	if (!refusals_user_counts(ntohl(uid), l->node->options->connect_back_uid) ||
 	    len > CONNECT_BACK_MAX) {
 		drop(c);
 		return;
 	}
-	if (c->have < DOORBELL_HEADER_BYTES + len)
+	if (c->have < HEADER_BYTES + len)
 		return;
-	d->message(d->arg, c->in + DOORBELL_HEADER_BYTES, len);
+	l->message(l->arg, c->in + HEADER_BYTES, len);
 	drop(c);
 }
 
@@ -98,64 +98,65 @@ static int open_caller(struct caller *c, int fd)
 	};
 	static const struct stream_limits limits = { 0 };
 
-	return stream_open(&c->stream, loop_uv(c->doorbell->node->loop), fd,
+	return stream_open(&c->stream, loop_uv(c->listener->node->loop), fd,
 			   &limits, &ops, c);
 }
 
 static void on_accept(void *arg, int fd)
 {
-	struct doorbell *d = arg;
+	struct connect_back_listener *l = arg;
 	struct caller *c = NULL;
 
-	if (refusals_let_in(d->refused, fd, d->node->options->connect_back_uid,
+	if (refusals_let_in(l->refused, fd, l->node->options->connect_back_uid,
 			    "this socket") &&
-	    d->count < DOORBELL_CALLERS_MAX)
+	    l->count < CALLERS_MAX)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
 		close(fd);
 		return;
 	}
-	c->doorbell = d;
+	c->listener = l;
 	if (open_caller(c, fd)) {
 		free(c);
 		return;
 	}
-	uv_timer_init(loop_uv(d->node->loop), &c->limit);
+	uv_timer_init(loop_uv(l->node->loop), &c->limit);
 	c->limit.data = c;
-	uv_timer_start(&c->limit, on_limit, d->node->options->handshake_ms, 0);
-	DL_APPEND(d->callers, c);
-	d->count++;
+	uv_timer_start(&c->limit, on_limit, l->node->options->handshake_ms, 0);
+	DL_APPEND(l->callers, c);
+	l->count++;
 }
 
-int doorbell_open(struct doorbell **out, const struct node *node, int fd,
-		  struct refusals *refused, doorbell_fn message, void *arg)
+int connect_back_listener_open(struct connect_back_listener **out, const struct node *node,
+			       int fd, struct refusals *refused, connect_back_fn message,
+			       void *arg)
 {
-	struct doorbell *d = calloc(1, sizeof(*d));
+	struct connect_back_listener *l = calloc(1, sizeof(*l));
 	int rc;
 
-	*out = d;
-	if (!d) {
+	*out = l;
+	if (!l) {
 		close(fd);
 		return -ENOMEM;
 	}
-	d->node = node;
-	d->refused = refused;
-	d->message = message;
-	d->arg = arg;
-	rc = listener_open(&d->listener, loop_uv(node->loop), fd, on_accept, d);
+	l->node = node;
+	l->refused = refused;
+	l->message = message;
+	l->arg = arg;
+	rc = listener_open(&l->listener, loop_uv(node->loop), fd, on_accept, l);
 	if (rc) {
 		*out = NULL;
-		free(d);
+		free(l);
 	}
 	return rc;
 }
 
-void doorbell_close(struct doorbell *d)
+void connect_back_listener_close(struct connect_back_listener *l)
 {
-	if (!d)
+	if (!l)
 		return;
-	listener_close(d->listener);
-	while (d->callers)
-		drop(d->callers);
-	free(d);
+	listener_close(l->listener);
+	while (l->callers)
+		drop(l->callers);
+	free(l);
 }
