@@ -2,7 +2,7 @@
 /*
  * Nodes that are libengine's server, and through it libcoll: the object code of
  * slurmstepd's agent without its descriptors. The simulator is its host as the
- * agent is: what ranks and neighbours send goes in by server.h, what it wants
+ * agent is: what ranks and neighbours send goes in by pmi_server.h, what it wants
  * done comes by struct pmi_host_ops. There is no shared memory: results lie in
  * the server's heap, and ranks get them by messages. libpmi's step_services takes the messages
  * to srun, in no time.

@@ -4,7 +4,7 @@
 #define PMI2X_SIM_PMI_NODE_H
 
 #include "client.h"
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 
 #define PMI_NODE_JOBID "1.0" /* of the step: also what its KVS is called */
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/pmix_frame.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"

@@ -11,7 +11,7 @@
 
 #include "fuzz-pmi.h"
 #include "libcoll/fetch.h"
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/control.h"
 
 #define NODES 7

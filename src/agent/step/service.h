@@ -25,7 +25,7 @@
 
 #include "agent/peers/peers.h"
 #include "agent/setup.h"
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libio/registration.h"
 
 struct node;

@@ -73,7 +73,7 @@ static void send_out(struct rank_session *ss, const struct passed_fds *fds)
 
 	if (!rank_is_live(ss))
 		return;
-	server_event(s, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	engine_event(s, PMI_EVENT_ANSWER, ss->slot, 0, 0);
 	s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len, fds);
 }
 
@@ -99,8 +99,8 @@ static void answer_in_slot(struct rank_session *ss, const struct rank_request *r
 {
 	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
 		    offset, len, text);
-	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
-	server_defer(ss->server, DEFER_WAKE);
+	engine_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	engine_defer(ss->server, DEFER_WAKE);
 }
 
 /* As above, of a ring. Errors as slots_reply_ring. */
@@ -112,8 +112,8 @@ static int answer_ring_in_slot(struct rank_session *ss, const struct rank_reques
 
 	if (rc)
 		return rc;
-	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
-	server_defer(ss->server, DEFER_WAKE);
+	engine_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	engine_defer(ss->server, DEFER_WAKE);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 #include "libengine/request.h"
 #include "libutil/hash.h"
 
-struct server_attr {
+struct engine_attr {
 	char *key;
 	char *value;
 	size_t value_len;
@@ -28,18 +28,18 @@ struct attr_wait {
 
 /* ---- node attributes ---- */
 
-static struct server_attr *find_attr(const struct pmi_server *s,
+static struct engine_attr *find_attr(const struct pmi_server *s,
 				     const char *key)
 {
 	size_t len = strlen(key);
 	uint32_t hash = hash_seeded(s->step->hash_seed, key, len);
-	struct server_attr *a;
+	struct engine_attr *a;
 
 	HASH_FIND_BYHASHVALUE(hh, s->attrs, key, len, hash, a);
 	return a;
 }
 
-static void free_attr(struct server_attr *a)
+static void free_attr(struct engine_attr *a)
 {
 	free(a->key);
 	free(a->value);
@@ -48,7 +48,7 @@ static void free_attr(struct server_attr *a)
 
 void attrs_free(struct pmi_server *s)
 {
-	struct server_attr *a, *next;
+	struct engine_attr *a, *next;
 
 	HASH_ITER(hh, s->attrs, a, next) {
 		HASH_DEL(s->attrs, a);
@@ -65,12 +65,12 @@ static char *copy_bytes(const struct pmi_field *f)
 	return copy;
 }
 
-static struct server_attr *new_attr(struct pmi_server *s,
+static struct engine_attr *new_attr(struct pmi_server *s,
 				    const struct pmi_field *key)
 {
 	size_t len = strlen(key->value);
 	uint32_t hash = hash_seeded(s->step->hash_seed, key->value, len);
-	struct server_attr *a = calloc(1, sizeof(*a));
+	struct engine_attr *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
@@ -85,11 +85,11 @@ static struct server_attr *new_attr(struct pmi_server *s,
 }
 
 /* A second put replaces the value. */
-static struct server_attr *set_attr(struct pmi_server *s,
+static struct engine_attr *set_attr(struct pmi_server *s,
 				    const struct pmi_field *key,
 				    const struct pmi_field *value)
 {
-	struct server_attr *a = find_attr(s, key->value);
+	struct engine_attr *a = find_attr(s, key->value);
 	char *copy = copy_bytes(value);
 
 	if (copy && !a)
@@ -105,7 +105,7 @@ static struct server_attr *set_attr(struct pmi_server *s,
 }
 
 static void answer_attr(struct rank_session *ss, const struct rank_request *rq,
-			const struct server_attr *a)
+			const struct engine_attr *a)
 {
 	answer_found(ss, rq, a ? a->value : NULL, a ? a->value_len : 0);
 }
@@ -126,7 +126,7 @@ static void fail_wait(struct pmi_server *s, struct attr_wait *wait,
 	remove_wait(s, wait);
 }
 
-static void answer_waits(struct pmi_server *s, const struct server_attr *a)
+static void answer_waits(struct pmi_server *s, const struct engine_attr *a)
 {
 	struct attr_wait *wait, *next;
 
@@ -141,7 +141,7 @@ void attrs_put(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_field *key, const struct pmi_field *value)
 {
 	struct pmi_server *s = ss->server;
-	struct server_attr *a;
+	struct engine_attr *a;
 
 	if (!find_attr(s, key->value) &&
 	    HASH_COUNT(s->attrs) >= PMI_NODE_ATTRS_MAX) {
@@ -182,7 +182,7 @@ static void add_wait(struct rank_session *ss, const struct rank_request *rq,
 void attrs_get(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_field *key, bool wait)
 {
-	struct server_attr *a = find_attr(ss->server, key->value);
+	struct engine_attr *a = find_attr(ss->server, key->value);
 
 	if (a || !wait)
 		answer_attr(ss, rq, a);
@@ -216,7 +216,7 @@ void attrs_fail_hopeless(struct pmi_server *s)
 	char why[WHY_MAX];
 
 	snprintf(why, sizeof(why), "no other rank of node %s is left to put it",
-		 server_node_name(s));
+		 engine_node_name(s));
 	DL_FOREACH_SAFE(s->attr_waits, wait, next)
 		if (!has_peer(wait->ss))
 			fail_wait(s, wait, why);
@@ -232,7 +232,7 @@ void attrs_tell_wait(const struct pmi_server *s, unsigned seconds,
 			 "node attribute %s: %u s, rank %u waits for it, and no "
 			 "rank of node %s has put it",
 			 first->key, seconds, first->ss->rank,
-			 server_node_name(s));
+			 engine_node_name(s));
 }
 
 void attrs_expire(struct pmi_server *s, const char *why)
@@ -298,6 +298,6 @@ bool attrs_job(const struct rank_session *ss, const char *key, struct buf *out)
 		return !buf_printf(out, "%u", step->universe_size);
 	if (strcmp(key, "appnum") == 0)
 		return !buf_printf(out, "%d",
-				   server_appnum(ss->server, ss->rank));
+				   engine_appnum(ss->server, ss->rank));
 	return text_attr(step, key, out);
 }

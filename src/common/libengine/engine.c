@@ -2,14 +2,14 @@
 /* Questions of all files of the engine to its object. */
 #include "libengine/engine.h"
 
-const char *server_node_name(const struct pmi_server *s)
+const char *engine_node_name(const struct pmi_server *s)
 {
 	const struct pmi_step *step = s->step;
 
 	return step->node_names[layout_node_id(step->layout, step->position)];
 }
 
-int server_appnum(const struct pmi_server *s, uint32_t rank)
+int engine_appnum(const struct pmi_server *s, uint32_t rank)
 {
 	const struct pmi_step *step = s->step;
 	uint32_t end = 0;
@@ -22,25 +22,25 @@ int server_appnum(const struct pmi_server *s, uint32_t rank)
 	return step->spawned ? 0 : -1;
 }
 
-void server_defer(struct pmi_server *s, enum deferred work)
+void engine_defer(struct pmi_server *s, enum deferred work)
 {
 	s->deferred |= 1u << work;
 }
 
-bool server_is_deferred(const struct pmi_server *s, enum deferred work)
+bool engine_is_deferred(const struct pmi_server *s, enum deferred work)
 {
 	return s->deferred & 1u << work;
 }
 
-bool server_take_deferred(struct pmi_server *s, enum deferred work)
+bool engine_take_deferred(struct pmi_server *s, enum deferred work)
 {
-	bool was = server_is_deferred(s, work);
+	bool was = engine_is_deferred(s, work);
 
 	s->deferred &= ~(1u << work);
 	return was;
 }
 
-bool server_notices(struct pmi_server *s, enum notice notice)
+bool engine_notices(struct pmi_server *s, enum notice notice)
 {
 	bool first = !(s->noticed & 1u << notice);
 
@@ -48,7 +48,7 @@ bool server_notices(struct pmi_server *s, enum notice notice)
 	return first;
 }
 
-void server_use(struct pmi_server *s)
+void engine_use(struct pmi_server *s)
 {
 	bool first = !s->used;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The object of the server engine, and what its files share beside rank.h, request.h,
- * pending.h, pmix_bridge.h and results.h. The contract is server.h.
+ * pending.h, pmix_bridge.h and results.h. The contract is pmi_server.h.
  *
- *   server.c       the host's entry points, and the settle after each
+ *   pmi_server.c       the host's entry points, and the settle after each
  *   engine.c       what all files ask the object for
  *   rank.c         the state of a rank's session
  *   rank_session.c messages out of bytes, dispatch
@@ -18,19 +18,19 @@
  *   rank_admission.c whether a process may start PMI or PMIx beside another one
  *   spawner.c      what srun hears of a spawned step's ranks
  *   answer.c       responses in the form of either protocol
- *   server_slots.c what ranks enter through shared memory
- *   server_status.c what people and tools are told
- *   server_coll.c  collectives that ranks have entered
- *   server_coll_ops.c what libcoll asks for, and ends of collectives
- *   server_group.c barriers of groups of ranks
- *   server_fetch.c values of one rank, asked for by another
+ *   engine_slots.c what ranks enter through shared memory
+ *   engine_status.c what people and tools are told
+ *   engine_coll.c  collectives that ranks have entered
+ *   engine_coll_ops.c what libcoll asks for, and ends of collectives
+ *   engine_group.c barriers of groups of ranks
+ *   engine_fetch.c values of one rank, asked for by another
  *   group_kvs.c    values that a group has exchanged and the step has not fenced
- *   server_pmix.c  messages of who serves the node's PMIx clients
- *   server_pmix_send.c messages to it
- *   server_pmix_ranks.c ranks as PMIx clients
- *   server_pmix_enter.c what clients enter together
- *   server_pmix_fetch.c what one asks of another
- *   server_pmix_names.c what they publish and spawn
+ *   engine_pmix.c  messages of who serves the node's PMIx clients
+ *   engine_pmix_send.c messages to it
+ *   engine_pmix_ranks.c ranks as PMIx clients
+ *   engine_pmix_enter.c what clients enter together
+ *   engine_pmix_fetch.c what one asks of another
+ *   engine_pmix_names.c what they publish and spawn
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
@@ -49,13 +49,13 @@
 #include "libengine/group_kvs.h"
 #include "libengine/pmix_bridge.h"
 #include "libengine/results.h"
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/message.h"
 
 struct admission;
 struct attr_wait;
 struct rank_session;
-struct server_attr;
+struct engine_attr;
 struct srun_request;
 struct topology_wait;
 
@@ -69,7 +69,7 @@ struct topology {
 
 /*
  * Work that a call of the host's has caused and that must not be done in the middle of
- * it. The settle at its end does it, in this order (server.c).
+ * it. The settle at its end does it, in this order (pmi_server.c).
  */
 enum deferred {
 	DEFER_LEAVE,    /* sessions are CLOSING: libcoll learns that they are gone */
@@ -108,7 +108,7 @@ struct pmi_server {
 	int wake_fd;         /* with slots */
 	struct rank_session *sessions;
 	uint32_t nslots;
-	struct server_attr *attrs;
+	struct engine_attr *attrs;
 	struct attr_wait *attr_waits;
 	uint64_t attr_waits_ended;
 	struct topology topology;
@@ -142,11 +142,11 @@ struct pmi_server {
 
 /* ---- engine.c ---- */
 
-const char *server_node_name(const struct pmi_server *s);
+const char *engine_node_name(const struct pmi_server *s);
 /* The number of the command by which a rank was spawned, or -1. */
-int server_appnum(const struct pmi_server *s, uint32_t rank);
+int engine_appnum(const struct pmi_server *s, uint32_t rank);
 /* For traces; costs a branch when there is none. */
-static inline void server_event(struct pmi_server *s, enum pmi_event event,
+static inline void engine_event(struct pmi_server *s, enum pmi_event event,
 				uint32_t slot, enum coll_kind kind,
 				uint32_t seq)
 {
@@ -154,23 +154,23 @@ static inline void server_event(struct pmi_server *s, enum pmi_event event,
 		s->ops->event(s->arg, event, slot, kind, seq);
 }
 /* Leave work to the settle. */
-void server_defer(struct pmi_server *s, enum deferred work);
-bool server_is_deferred(const struct pmi_server *s, enum deferred work);
+void engine_defer(struct pmi_server *s, enum deferred work);
+bool engine_is_deferred(const struct pmi_server *s, enum deferred work);
 /* Takes it off the list. False: it was not on it. */
-bool server_take_deferred(struct pmi_server *s, enum deferred work);
+bool engine_take_deferred(struct pmi_server *s, enum deferred work);
 /* True the first time for each notice. */
-bool server_notices(struct pmi_server *s, enum notice notice);
+bool engine_notices(struct pmi_server *s, enum notice notice);
 /* Somebody uses PMI or PMIx. */
-void server_use(struct pmi_server *s);
+void engine_use(struct pmi_server *s);
 
 /* ---- spawner.c ---- */
 
 /* A rank has sent init. */
-void server_started(struct pmi_server *s, const struct rank_session *ss);
+void engine_started(struct pmi_server *s, const struct rank_session *ss);
 /*
  * A rank of a spawned step has ended without finalizing. `well`: nobody says that it has
  * failed.
  */
-void server_tell_spawner(struct rank_session *ss, bool well);
+void engine_tell_spawner(struct rank_session *ss, bool well);
 
 #endif

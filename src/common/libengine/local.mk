@@ -21,19 +21,19 @@ libengine_la_SOURCES = \
 	src/common/libengine/request.h \
 	src/common/libengine/requests.c \
 	src/common/libengine/results.c src/common/libengine/results.h \
-	src/common/libengine/server.c src/common/libengine/server.h \
-	src/common/libengine/server_coll.c \
-	src/common/libengine/server_coll_ops.c \
-	src/common/libengine/server_fetch.c \
-	src/common/libengine/server_group.c \
-	src/common/libengine/server_pmix.c \
-	src/common/libengine/server_pmix_enter.c \
-	src/common/libengine/server_pmix_fetch.c \
-	src/common/libengine/server_pmix_names.c \
-	src/common/libengine/server_pmix_ranks.c \
-	src/common/libengine/server_pmix_send.c \
-	src/common/libengine/server_slots.c \
-	src/common/libengine/server_status.c \
+	src/common/libengine/pmi_server.c src/common/libengine/pmi_server.h \
+	src/common/libengine/engine_coll.c \
+	src/common/libengine/engine_coll_ops.c \
+	src/common/libengine/engine_fetch.c \
+	src/common/libengine/engine_group.c \
+	src/common/libengine/engine_pmix.c \
+	src/common/libengine/engine_pmix_enter.c \
+	src/common/libengine/engine_pmix_fetch.c \
+	src/common/libengine/engine_pmix_names.c \
+	src/common/libengine/engine_pmix_ranks.c \
+	src/common/libengine/engine_pmix_send.c \
+	src/common/libengine/engine_slots.c \
+	src/common/libengine/engine_status.c \
 	src/common/libengine/spawner.c \
 	src/common/libengine/topology.c
 libengine_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -49,7 +49,7 @@ struct hold {
 /* Meanings of coll_fetch.op here. */
 enum fetch_op { FETCH_VALUE = 1, FETCH_PMIX = COLL_FETCH_PMIX };
 
-/* ---- server_coll.c ---- */
+/* ---- engine_coll.c ---- */
 
 void collective_fence(struct rank_session *ss, const struct rank_request *rq);
 /* These take the references; NULL: there was no memory. */
@@ -92,11 +92,11 @@ void collective_report(struct pmi_server *s, const char *text, const char *reaso
 bool collective_end_step(struct pmi_server *s, const char *text,
 			 const char *reason);
 
-/* ---- server_coll_ops.c ---- */
+/* ---- engine_coll_ops.c ---- */
 
-extern const struct coll_ops server_coll_ops;
+extern const struct coll_ops engine_coll_ops;
 
-/* ---- server_group.c ---- */
+/* ---- engine_group.c ---- */
 
 /*
  * A line about an operation of some ranks that has lasted `seconds`, if there is one of
@@ -119,7 +119,7 @@ void group_handle_ext(struct rank_session *ss, const struct rank_request *rq,
 void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		 const char *why);
 
-/* ---- server_fetch.c ---- */
+/* ---- engine_fetch.c ---- */
 
 /* A fence has published these records (NULL: none) of the rank. */
 void fetch_keep(struct rank_session *ss, struct payload *records);
@@ -142,7 +142,7 @@ void fetch_handle(struct rank_session *ss, const struct rank_request *rq,
 void fetch_handle_cancel(struct rank_session *ss, const struct rank_request *rq,
 			 const struct pmi_message *m);
 
-/* ---- server_slots.c ---- */
+/* ---- engine_slots.c ---- */
 
 /* The session is given the slots. */
 void slots_attach(struct rank_session *ss);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "libcoll/fetch.h"
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/pmix_msg.h"
 #include "libutil/payload.h"
 
@@ -46,7 +46,7 @@ struct pmix_server {
 	struct payload_vec events;   /* of other nodes, until it is ready */
 };
 
-/* ---- server_pmix.c, server_pmix_ranks.c, server_pmix_send.c ---- */
+/* ---- engine_pmix.c, engine_pmix_ranks.c, engine_pmix_send.c ---- */
 
 /* See pmi_server_pmix_input and pmi_server_pmix_lost. */
 int pmix_input(struct pmi_server *s, struct payload *message);
@@ -98,7 +98,7 @@ size_t pmix_text_len(const char *text);
 /* The text of a message as people may see it; PMIX_MSG_TEXT_MAX bytes and a NUL. */
 void pmix_copy_text(const struct pmix_msg *m, char *out);
 
-/* ---- server_pmix_enter.c ---- */
+/* ---- engine_pmix_enter.c ---- */
 
 /* In what libcoll is given as the id of an entry: it is not of a group. */
 #define PMIX_SUBSET_ID ((uint64_t)1 << 32)
@@ -118,7 +118,7 @@ const char *pmix_subset_name(uint8_t op);
 void pmix_answer_failed(struct pmi_server *s);
 void pmix_free_entered(struct pmi_server *s);
 
-/* ---- server_pmix_fetch.c ---- */
+/* ---- engine_pmix_fetch.c ---- */
 
 /* In what libcoll is given as the id of a fetch: it is not of a rank. */
 #define PMIX_FETCH_ID ((uint64_t)1 << 63)
@@ -139,7 +139,7 @@ void pmix_pass_on_fetches(struct pmi_server *s);
 void pmix_fail_fetches(struct pmi_server *s, const char *why);
 void pmix_free_fetches(struct pmi_server *s);
 
-/* ---- server_pmix_names.c ---- */
+/* ---- engine_pmix_names.c ---- */
 
 /* Handlers of messages. */
 int pmix_on_names(struct pmi_server *s, const struct pmix_msg *m,

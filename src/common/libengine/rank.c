@@ -46,9 +46,9 @@ void rank_fail(struct rank_session *ss, const char *why)
 	if (!rank_is_live(ss))
 		return;
 	snprintf(ss->pmi_why, sizeof(ss->pmi_why), "rank %u (node %s) %s", ss->rank,
-		 server_node_name(s), why);
+		 engine_node_name(s), why);
 	log_error(s->log, "%s; its PMI connection is closed", ss->pmi_why);
 	ss->state = RANK_CLOSING;
-	server_defer(s, DEFER_LEAVE);
+	engine_defer(s, DEFER_LEAVE);
 	s->ops->client_close(s->arg, ss->slot);
 }

@@ -66,7 +66,7 @@ enum rank_pmix {
 	RANK_PMIX_LOST,
 };
 
-/* The rank's slot (server_slots.c). */
+/* The rank's slot (engine_slots.c). */
 enum rank_slot_use {
 	RANK_SLOT_NONE,   /* the rank does not use it */
 	RANK_SLOT_READ,   /* the rank has hung up: fetches find what it has put there */

@@ -34,7 +34,7 @@ void rank_handle_finalize(struct rank_session *ss,
 			  const struct pmi_message *m)
 {
 	collective_done_all(ss);
-	server_event(ss->server, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
+	engine_event(ss->server, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
 	take_rank_trace(ss, m);
 	ss->state = RANK_FINALIZED;
 	ss->finalized = true;

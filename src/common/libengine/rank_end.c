@@ -76,7 +76,7 @@ static void describe_end(const struct rank_session *ss, const char *how,
 	if (why[0])
 		return;
 	snprintf(why, WHY_MAX, "rank %u (node %s) %s %s %s", ss->rank,
-		 server_node_name(ss->server), how,
+		 engine_node_name(ss->server), how,
 		 unstarted ? "without starting" :
 		 rank_is_finalized(ss) ? "after finalizing" : "without finalizing",
 		 pmix && !unstarted ? "PMIx" : "PMI");
@@ -94,7 +94,7 @@ void rank_leave_pmi(struct rank_session *ss, const char *how)
 		snprintf(ss->pmi_why, sizeof(ss->pmi_why), "%s", ss->why);
 	else if (!ss->pmi_why[0])
 		snprintf(ss->pmi_why, sizeof(ss->pmi_why), "rank %u (node %s) %s %s PMI",
-			 ss->rank, server_node_name(s), how,
+			 ss->rank, engine_node_name(s), how,
 			 rank_is_unused(ss) ? "without starting" :
 			 finalized ? "after finalizing" : "without finalizing");
 	close_pmi(ss);

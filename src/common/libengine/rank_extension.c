@@ -94,7 +94,7 @@ void ext_put(struct rank_session *ss, const struct rank_request *rq,
 	     const struct pmi_message *m)
 {
 	slots_take_own(ss); /* fences that these records come too late for */
-	server_defer(ss->server, DEFER_TIDY);
+	engine_defer(ss->server, DEFER_TIDY);
 	if (take_records(ss, rq, m))
 		answer_ok(ss, rq);
 }

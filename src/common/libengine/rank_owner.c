@@ -49,7 +49,7 @@ static void note_more(struct pmi_server *s)
 
 	snprintf(text, sizeof(text),
 		 "node %.64s: more than %d ranks started a second process; its slurmd's log has the others",
-		 server_node_name(s), REFUSALS_TOLD);
+		 engine_node_name(s), REFUSALS_TOLD);
 	requests_note(s, text);
 }
 
@@ -70,7 +70,7 @@ void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t sec
 	describe(ss, first, b, sizeof(b));
 	snprintf(text, sizeof(text),
 		 "rank %u (node %.64s): a second process started %s while the first one uses %s, and was refused (%s; first %s): a rank runs MPI programs one after the other, not one inside the other",
-		 ss->rank, server_node_name(ss->server), starts,
+		 ss->rank, engine_node_name(ss->server), starts,
 		 strcmp(starts, uses) ? uses : "it", a, b);
 	control_printable(text);
 	if (ss->server->refusals++ < REFUSALS_TOLD)

@@ -72,7 +72,7 @@ static void start(struct rank_session *ss, const struct rank_request *rq, int ve
 	}
 	pmix_tell_pmi(ss->server);
 	answer_init(ss, rq, PMI_RC_OK, version == PMI2_VERSION);
-	server_started(ss->server, ss);
+	engine_started(ss->server, ss);
 }
 
 /* How a program of either protocol starts. */
@@ -122,7 +122,7 @@ static void handle_get_appnum(struct rank_session *ss,
 {
 	struct pmi_writer *w = answer_begin(ss, rq, PMI_RC_OK);
 
-	pmi_write_int(w, "appnum", server_appnum(ss->server, ss->rank));
+	pmi_write_int(w, "appnum", engine_appnum(ss->server, ss->rank));
 	answer_end(ss, rq);
 }
 

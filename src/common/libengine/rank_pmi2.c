@@ -25,7 +25,7 @@ static void handle_fullinit(struct rank_session *ss,
 	pmi_write_int(w, "pmi-subversion", 0);
 	pmi_write_int(w, "rank", ss->rank);
 	pmi_write_int(w, "size", layout_ranks(step->layout));
-	pmi_write_int(w, "appnum", server_appnum(ss->server, ss->rank));
+	pmi_write_int(w, "appnum", engine_appnum(ss->server, ss->rank));
 	pmi_write_bool(w, "debugged", step->debugged);
 	pmi_write_bool(w, "pmiverbose", false);
 	if (step->spawned)

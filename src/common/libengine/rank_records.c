@@ -11,8 +11,8 @@
 int rank_put_record(struct rank_session *ss, const struct pmi_field *key,
 		    const struct pmi_field *value)
 {
-	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
-	server_defer(ss->server, DEFER_TIDY);
+	engine_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
+	engine_defer(ss->server, DEFER_TIDY);
 	ss->pending.limit = ss->pending.len + rank_room(ss);
 	return record_append(&ss->pending, key->value, key->value_len,
 			     value->value, value->value_len);
@@ -29,7 +29,7 @@ void *rank_room_for_records(struct rank_session *ss, const struct rank_request *
 {
 	int rc;
 
-	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
+	engine_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
 	ss->pending.limit = ss->pending.len + rank_room(ss);
 	rc = buf_reserve(&ss->pending, len);
 	if (rc) {

@@ -25,7 +25,7 @@ void rank_open(struct rank_session *ss)
 		s->ops->client_close(s->arg, ss->slot);
 	else
 		log_error(s->log, "rank %u (node %s) connected a second time; ignored",
-			  ss->rank, server_node_name(s));
+			  ss->rank, engine_node_name(s));
 }
 
 /* ---- dispatch ---- */
@@ -55,7 +55,7 @@ static void log_odd_request(struct rank_session *ss, const char *what, const cha
 	snprintf(text, sizeof(text), "%s", name);
 	control_printable(text);
 	log_info(ss->server->log, "rank %u (node %s) sent %s: %s", ss->rank,
-		 server_node_name(ss->server), what, text);
+		 engine_node_name(ss->server), what, text);
 }
 
 /* Answer a message that no row of a table is for. */
@@ -125,7 +125,7 @@ static void note_request(struct rank_session *ss, const struct pmi_message *m)
 	if (!ss->server->ops->event)
 		return;
 	key = pmi_message_str(m, "key");
-	server_event(ss->server,
+	engine_event(ss->server,
 		     key && strcmp(key, TOPOLOGY_KEY) == 0 ?
 			     PMI_EVENT_TOPOLOGY : PMI_EVENT_REQUEST,
 		     ss->slot, 0, 0);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/control.h"
 #include "libpmi/message.h"
 #include "libpmi/spawn.h"

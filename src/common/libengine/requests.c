@@ -149,7 +149,7 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 		.type = type,
 		.rank = ss->rank,
 		.name = nspace,
-		.text = (char *)server_node_name(s),
+		.text = (char *)engine_node_name(s),
 		.body = body,
 		.body_len = len,
 	};
@@ -264,7 +264,7 @@ void requests_abort(struct rank_session *ss, bool step, int code, const char *te
 
 	snprintf(cut, sizeof(cut), "%s", text);
 	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) aborted%s%.128s",
-		 ss->rank, server_node_name(s), text[0] ? ": " : "", text);
+		 ss->rank, engine_node_name(s), text[0] ? ": " : "", text);
 	control_printable(ss->why);
 	if (step && send_text(s, &msg))
 		log_error(s->log, "%s; the abort could not be reported to srun", ss->why);
@@ -305,7 +305,7 @@ void requests_ended(struct rank_session *ss)
 		.id = s->next_request++,
 		.rank = ss->rank,
 		.name = nspace,
-		.text = (char *)server_node_name(s),
+		.text = (char *)engine_node_name(s),
 	};
 	char room[NAMES_ROOM];
 	struct buf body;
@@ -455,6 +455,6 @@ void requests_tell_wait(const struct pmi_server *s, unsigned seconds,
 	if (r->type == CONTROL_SPAWN)
 		awaited = "their first process has not started PMI or PMIx";
 	snprintf(text, PMI_WAIT_TEXT_MAX, "%s by rank %u (node %s): %u s, %s",
-		 request_name(r->type), r->ss->rank, server_node_name(s), seconds, awaited);
+		 request_name(r->type), r->ss->rank, engine_node_name(s), seconds, awaited);
 	control_printable(text);
 }

@@ -4,10 +4,10 @@
 #include "libengine/rank.h"
 #include "libengine/request.h"
 
-void server_started(struct pmi_server *s, const struct rank_session *ss)
+void engine_started(struct pmi_server *s, const struct rank_session *ss)
 {
-	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
-	server_use(s);
+	engine_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
+	engine_use(s);
 	if (ss->rank == 0 && s->step->spawned && !s->ready) {
 		s->ready = true;
 		requests_ready(s, NULL);
@@ -18,12 +18,12 @@ void server_started(struct pmi_server *s, const struct rank_session *ss)
  * Reports an end in a spawned step: its spawners wait until its first rank starts, and
  * may then connect with all. They must hear of it also where nobody has used PMI yet.
  */
-void server_tell_spawner(struct rank_session *ss, bool well)
+void engine_tell_spawner(struct rank_session *ss, bool well)
 {
 	struct pmi_server *s = ss->server;
 
 	if (!s->used)
-		server_use(s);
+		engine_use(s);
 	requests_ended(ss);
 	if (ss->rank || s->ready)
 		return;

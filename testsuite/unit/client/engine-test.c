@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libio/attach_fds.h"
 #include "pmi.h"
 #include "pmi2.h"

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/message.h"
 
 #define STOCK "libpmi2.so.0"

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/message.h"
 #include "libpmi/step_services.h"
 

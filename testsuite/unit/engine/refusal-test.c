@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "libengine/server.h"
+#include "libengine/pmi_server.h"
 #include "libpmi/control.h"
 #include "libpmi/message.h"
 #include "libpmi/step_services.h"

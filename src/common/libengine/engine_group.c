@@ -203,7 +203,7 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		rc = take_result(ss->server, result);
 	if (rc) {
 		snprintf(text, sizeof(text), "node %s: %s",
-			 server_node_name(ss->server), answer_text(rc));
+			 engine_node_name(ss->server), answer_text(rc));
 		why = text;
 	}
 	if (why) {
@@ -211,7 +211,7 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		return;
 	}
 	note_known(ss, e);
-	server_event(ss->server, PMI_EVENT_GROUP_DONE, ss->slot, 0, e->name);
+	engine_event(ss->server, PMI_EVENT_GROUP_DONE, ss->slot, 0, e->name);
 	answer_ok(ss, &e->rq);
 	collective_forget(ss, e);
 }
@@ -271,7 +271,7 @@ static void describe_wait(const struct pmi_server *s, unsigned seconds,
 
 	buf_init_in(&b, text, PMI_WAIT_TEXT_MAX);
 	put_operation(s, what, &b);
-	buf_printf(&b, ": %u s, node %s waits for ", seconds, server_node_name(s));
+	buf_printf(&b, ": %u s, node %s waits for ", seconds, engine_node_name(s));
 	if (what->own)
 		buf_puts(&b, "its own ranks: some must enter, and none has");
 	if (what->nranks)
@@ -367,7 +367,7 @@ static void enter_group(struct rank_session *ss, struct entered *e,
 	e->members = members_hash(g);
 	e->count = name.count;
 	e->name = name_hash(ss, e, g);
-	server_event(ss->server, PMI_EVENT_GROUP_ENTER, ss->slot, 0, e->name);
+	engine_event(ss->server, PMI_EVENT_GROUP_ENTER, ss->slot, 0, e->name);
 	e->upto = ss->put + ss->pending.len;
 	p = contribution(ss, known_to(ss, e->members), &rc);
 	if (!rc)
@@ -389,8 +389,8 @@ static void refuse(struct rank_session *ss, const struct rank_request *rq,
 
 	snprintf(text, sizeof(text),
 		 "rank %u (node %s) sent barrier_in with an invalid group: %s",
-		 ss->rank, server_node_name(s), why);
-	if (server_notices(s, NOTICE_GROUP_REFUSED))
+		 ss->rank, engine_node_name(s), why);
+	if (engine_notices(s, NOTICE_GROUP_REFUSED))
 		requests_report(s, text);
 	answer_error(ss, rq, PMI_RC_INVALID_ARG, "invalid group: %s", why);
 }

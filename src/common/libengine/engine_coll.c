@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collectives that ranks have entered, the space of gathers that they still read, and
- * reports of failures. Their ends: server_coll_ops.c.
+ * reports of failures. Their ends: engine_coll_ops.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static struct entered *note_entered(struct rank_session *ss,
 	}
 	e->kind = kind;
 	e->seq = coll_entered(ss->server->coll, kind, ss->slot);
-	server_event(ss->server, PMI_EVENT_ENTER, ss->slot, kind, e->seq);
+	engine_event(ss->server, PMI_EVENT_ENTER, ss->slot, kind, e->seq);
 	e->bytes = bytes;
 	e->rq = *rq;
 	ss->in_flight += bytes;
@@ -281,7 +281,7 @@ static void end_step(struct pmi_server *s, const char *text,
 static void note_failure(struct pmi_server *s, enum failure failure)
 {
 	s->failure = failure;
-	server_defer(s, DEFER_SLOTS);
+	engine_defer(s, DEFER_SLOTS);
 }
 
 /*

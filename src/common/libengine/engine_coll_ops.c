@@ -2,7 +2,7 @@
 /*
  * Ends of collectives, and what else libcoll asks for.
  * 
- * libcoll calls server_coll_ops from inside its own calls, also before
+ * libcoll calls engine_coll_ops from inside its own calls, also before
  * coll_enter returns. Nothing here calls libcoll from an operation: answering a
  * rank never does, and a session that has to end waits for the settle.
  */
@@ -47,7 +47,7 @@ static void fail_here(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 {
 	char reason[COLL_REASON_MAX];
 
-	snprintf(reason, sizeof(reason), "node %s: %s", server_node_name(s),
+	snprintf(reason, sizeof(reason), "node %s: %s", engine_node_name(s),
 		 answer_text(error));
 	fail_all(s, kind, seq, reason);
 }
@@ -57,7 +57,7 @@ static void end_fence(struct pmi_server *s, uint32_t seq,
 {
 	int rc = results_publish_fence(&s->results, result, result == s->built);
 
-	(void)server_take_deferred(s, DEFER_TIDY);
+	(void)engine_take_deferred(s, DEFER_TIDY);
 	early_fenced(&s->early, seq);
 	if (rc) {
 		fail_here(s, COLL_FENCE, seq, rc);
@@ -149,7 +149,7 @@ static void on_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct pmi_server *s = arg;
 
 	if (msg->type == COLL_MSG_UP && !msg->more)
-		server_event(s, PMI_EVENT_UP, 0, msg->kind, msg->seq);
+		engine_event(s, PMI_EVENT_UP, 0, msg->kind, msg->seq);
 	buf_clear(&s->head);
 	if (coll_msg_pack(&s->head, msg))
 		s->ops->node_break(s->arg, position);
@@ -196,7 +196,7 @@ static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	const struct image_memory memory = { image_memory, s };
 	struct payload *image;
 
-	server_event(s, PMI_EVENT_UP, 0, kind, seq);
+	engine_event(s, PMI_EVENT_UP, 0, kind, seq);
 	if (kind == COLL_FENCE)
 		image = image_build_fence_in(&memory, parts, error);
 	else if (kind == COLL_PMIX)
@@ -204,7 +204,7 @@ static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	else
 		image = image_build_gather_in(&memory, parts, layout_ranks(l),
 					      layout_order(l), error);
-	server_event(s, PMI_EVENT_DOWN, 0, kind, seq);
+	engine_event(s, PMI_EVENT_DOWN, 0, kind, seq);
 	s->built = image;
 	return image;
 }
@@ -225,7 +225,7 @@ static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
 	else
 		end_gather(s, seq, result);
 	s->built = NULL;
-	server_event(s, PMI_EVENT_DONE, 0, kind, seq);
+	engine_event(s, PMI_EVENT_DONE, 0, kind, seq);
 }
 
 static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
@@ -243,7 +243,7 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 		answer_ring(ss, &e->rq, result);
 		free(e);
 	}
-	server_event(s, PMI_EVENT_DONE, 0, COLL_RING, seq);
+	engine_event(s, PMI_EVENT_DONE, 0, COLL_RING, seq);
 }
 
 static void on_complete_subset(void *arg, uint32_t slot, uint64_t id,
@@ -272,7 +272,7 @@ static void on_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
 		fetch_ended(arg, id, end);
 }
 
-const struct coll_ops server_coll_ops = {
+const struct coll_ops engine_coll_ops = {
 	.send = on_send,
 	.combine = on_combine,
 	.room = on_room,

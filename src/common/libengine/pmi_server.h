@@ -9,8 +9,8 @@
  *
  * Every request gets a response, also unknown and malformed ones.
  */
-#ifndef PMI2X_SERVER_H
-#define PMI2X_SERVER_H
+#ifndef PMI2X_PMI_SERVER_H
+#define PMI2X_PMI_SERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

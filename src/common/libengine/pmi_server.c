@@ -90,7 +90,7 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 	rc = create_sessions(s);
 	if (!rc)
 		rc = coll_create(&s->coll, step->layout, step->position,
-				 &options, &server_coll_ops, s);
+				 &options, &engine_coll_ops, s);
 	if (!rc && step->preput_len)
 		rc = results_publish_records(&s->results, step->preput,
 					     step->preput_len);
@@ -150,22 +150,22 @@ static void leave_closing(struct pmi_server *s)
 static void settle(struct pmi_server *s)
 {
 	do {
-		bool leave = server_take_deferred(s, DEFER_LEAVE);
+		bool leave = engine_take_deferred(s, DEFER_LEAVE);
 
 		if (leave)
 			leave_closing(s);
-		if (leave || server_is_deferred(s, DEFER_SLOTS))
+		if (leave || engine_is_deferred(s, DEFER_SLOTS))
 			slots_update(s);
 		fetches_look(s);
-	} while (server_is_deferred(s, DEFER_LEAVE) ||
-		 server_is_deferred(s, DEFER_SLOTS));
+	} while (engine_is_deferred(s, DEFER_LEAVE) ||
+		 engine_is_deferred(s, DEFER_SLOTS));
 	payload_unref(s->group_result);
 	s->group_result = NULL;
 	slots_flush(s);
 	if (!s->ops->tidy_later)
 		results_tidy(&s->results);
 	else if (results_untidy(&s->results) && is_quiet(s))
-		s->ops->tidy_later(s->arg, server_is_deferred(s, DEFER_TIDY));
+		s->ops->tidy_later(s->arg, engine_is_deferred(s, DEFER_TIDY));
 }
 
 /* ---- ranks ---- */
@@ -206,7 +206,7 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 		return;
 	rank_input(&s->sessions[slot], data, len);
 	if (s->sessions[slot].slot_use == RANK_SLOT_ENTERS)
-		server_defer(s, DEFER_SLOTS);
+		engine_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -233,7 +233,7 @@ static void give_up(struct rank_session *ss)
 {
 	struct pmi_server *s = ss->server;
 
-	if (ss->told && !ss->ended && server_notices(s, NOTICE_GAVE_UP))
+	if (ss->told && !ss->ended && engine_notices(s, NOTICE_GAVE_UP))
 		requests_gave_up(s);
 }
 
@@ -267,7 +267,7 @@ static void tell_second_program(struct rank_session *ss, const struct pmi_exit *
 
 	if (ss->state != RANK_GONE || ss->before != RANK_FINALIZED ||
 	    (!failed && !may_have_run_another(ss, end)) ||
-	    !server_notices(s, NOTICE_SECOND_PROGRAM))
+	    !engine_notices(s, NOTICE_SECOND_PROGRAM))
 		return;
 	snprintf(text, sizeof(text),
 		 "%s: a program of the task had closed PMI_FD, as MPICH does for all of them, and %s: start each program by an srun of its own",
@@ -288,7 +288,7 @@ static void tell_closer(struct rank_session *ss, const struct pmi_exit *end)
 
 	if (s->step->position || !ss->unstarted || !end ||
 	    !end->closed_by || !end->status || end->by_launcher ||
-	    !server_notices(s, NOTICE_CLOSED_FD))
+	    !engine_notices(s, NOTICE_CLOSED_FD))
 		return;
 	snprintf(text, sizeof(text),
 		 "%s: %s had closed PMI_FD, without which MPICH cannot start: start MPI programs from srun itself or from sh",
@@ -312,7 +312,7 @@ static void process_ended(struct rank_session *ss, const char *how, bool well,
 		tell_second_program(ss, end);
 	tell_closer(ss, end);
 	if (leaves && s->step->spawned)
-		server_tell_spawner(ss, well);
+		engine_tell_spawner(ss, well);
 	else if (ss->spawner)
 		requests_ended(ss);
 }
@@ -324,7 +324,7 @@ void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
 	slots_take_own(&s->sessions[slot]);
 	if (s->sessions[slot].slot_use == RANK_SLOT_ENTERS)
 		s->sessions[slot].slot_use = RANK_SLOT_READ;
-	server_defer(s, DEFER_SLOTS);
+	engine_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -336,7 +336,7 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 		give_up(&s->sessions[slot]);
 	slots_take_own(&s->sessions[slot]);
 	rank_leave_pmi(&s->sessions[slot], "closed PMI_FD");
-	server_defer(s, DEFER_SLOTS);
+	engine_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -360,7 +360,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	process_ended(ss, how, well, end);
 	if (!well && !(end && end->by_launcher))
 		pmix_rank_failed(ss, end != NULL);
-	server_defer(s, DEFER_SLOTS);
+	engine_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -387,7 +387,7 @@ void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
 
 void pmi_server_slots_input(struct pmi_server *s)
 {
-	server_defer(s, DEFER_SLOTS);
+	engine_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -431,7 +431,7 @@ int pmi_server_node_input(struct pmi_server *s, uint32_t from,
 	int rc;
 
 	if (msg->type == COLL_MSG_DOWN)
-		server_event(s, PMI_EVENT_DOWN, 0, msg->kind, msg->seq);
+		engine_event(s, PMI_EVENT_DOWN, 0, msg->kind, msg->seq);
 	rc = coll_receive(s->coll, from, msg, body && body->len ? body : NULL);
 	settle(s);
 	return rc;

@@ -203,7 +203,7 @@ void slots_update(struct pmi_server *s)
 	int turns = 0;
 	bool found;
 
-	(void)server_take_deferred(s, DEFER_SLOTS);
+	(void)engine_take_deferred(s, DEFER_SLOTS);
 	if (!s->slots)
 		return;
 	do {
@@ -219,7 +219,7 @@ void slots_update(struct pmi_server *s)
 
 void slots_flush(struct pmi_server *s)
 {
-	if (!server_take_deferred(s, DEFER_WAKE))
+	if (!engine_take_deferred(s, DEFER_WAKE))
 		return;
 	slots_changed(s->slots);
 	s->ops->slots_wake(s->arg);

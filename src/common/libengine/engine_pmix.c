@@ -105,7 +105,7 @@ static int on_hello(struct pmi_server *s, const struct pmix_msg *m,
 {
 	if (m->number != PMIX_MSG_VERSION) {
 		log_error(s->log, "pmi2x-pmixd of node %s has version %u of the protocol, this agent %u: install both from the same release",
-			  server_node_name(s), m->number, PMIX_MSG_VERSION);
+			  engine_node_name(s), m->number, PMIX_MSG_VERSION);
 		return -EPROTO;
 	}
 	s->pmix.service = PMIX_SERVICE_HERE;
@@ -126,7 +126,7 @@ void pmix_topology_known(struct pmi_server *s)
 	if (!pmix_is_served(s) || !send_nspace(s))
 		return;
 	snprintf(why, sizeof(why), "node %s cannot serve PMIx: out of memory",
-		 server_node_name(s));
+		 engine_node_name(s));
 	pmix_lost(s, why);
 }
 
@@ -176,7 +176,7 @@ static int on_refused(struct pmi_server *s, const struct pmix_msg *m,
 
 	pmix_copy_text(m, text);
 	snprintf(why, sizeof(why), "node %.64s cannot serve PMIx: %.384s",
-		 server_node_name(s), text);
+		 engine_node_name(s), text);
 	requests_report(s, why);
 	pmix_lost(s, why);
 	return 0;
@@ -186,7 +186,7 @@ static void tell_how_left(const struct rank_session *ss, char why[WHY_MAX])
 {
 	snprintf(why, WHY_MAX,
 		 "the PMIx program of rank %u (node %.64s) has ended without PMIx_Finalize",
-		 ss->rank, server_node_name(ss->server));
+		 ss->rank, engine_node_name(ss->server));
 }
 
 /*
@@ -202,7 +202,7 @@ static void begin_program(struct rank_session *ss, bool missed)
 	else
 		snprintf(why, sizeof(why),
 			 "rank %u (node %.64s) has finalized that PMIx program and started its next one",
-			 ss->rank, server_node_name(ss->server));
+			 ss->rank, engine_node_name(ss->server));
 	if (ss->pmix != RANK_PMIX_NONE)
 		coll_next_series(ss->server->coll, ss->slot,
 				 missed || ss->pmix == RANK_PMIX_ACTIVE, why);
@@ -236,7 +236,7 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 	ss->pmix_known = m->len == sizeof(ss->pmix_socket);
 	if (ss->pmix_known)
 		memcpy(ss->pmix_socket, m->data, m->len);
-	server_started(s, ss);
+	engine_started(s, ss);
 	if (first)
 		tell_failed(s);
 	return 0;
@@ -249,7 +249,7 @@ static int on_finalized(struct pmi_server *s, const struct pmix_msg *m,
 
 	if (!ss || ss->pmix != RANK_PMIX_ACTIVE)
 		return 0;
-	server_event(s, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
+	engine_event(s, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
 	ss->pmix = RANK_PMIX_FINALIZED;
 	s->leaving = true;
 	return 0;
@@ -285,11 +285,11 @@ static int on_event(struct pmi_server *s, const struct pmix_msg *m,
 	struct payload *event = payload_slice(message, message->len - m->len, m->len);
 	int rc = event ? coll_flood(s->coll, event) : -ENOMEM;
 
-	server_use(s);
+	engine_use(s);
 	payload_unref(event);
 	if (rc)
 		log_error(s->log, "node %s cannot send a PMIx event of %zu bytes to the other nodes: %s",
-			  server_node_name(s), m->len, strerror(-rc));
+			  engine_node_name(s), m->len, strerror(-rc));
 	return 0;
 }
 
@@ -300,7 +300,7 @@ static int on_log(struct pmi_server *s, const struct pmix_msg *m,
 
 	pmix_copy_text(m, text);
 	log_line(s->log, m->number <= LOG_LEVEL_DEBUG ? m->number : LOG_LEVEL_DEBUG,
-		 "node %s: %s", server_node_name(s), text);
+		 "node %s: %s", engine_node_name(s), text);
 	return 0;
 }
 

@@ -40,7 +40,7 @@ struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m
 
 	if (!ss)
 		log_error(s->log, "ignored a message of pmi2x-pmixd of node %s about rank %u, which runs on another node",
-			  server_node_name(s), m->rank);
+			  engine_node_name(s), m->rank);
 	return ss;
 }
 
@@ -162,7 +162,7 @@ static void tell_late(const struct pmi_server *s, unsigned seconds,
 		rankset_format(ranks, count, list, sizeof(list));
 		snprintf(text, PMI_WAIT_TEXT_MAX,
 			 "PMIx on node %s: %u s, clients may wait: rank%s %s %s not started PMIx",
-			 server_node_name(s), seconds, count > 1 ? "s" : "", list,
+			 engine_node_name(s), seconds, count > 1 ? "s" : "", list,
 			 count > 1 ? "have" : "has");
 	}
 	free(ranks);
@@ -182,5 +182,5 @@ void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 	}
 	snprintf(text, PMI_WAIT_TEXT_MAX,
 		 "PMIx on node %s: %u s, clients may wait in a fence of all ranks: %s",
-		 server_node_name(s), seconds, missed->why);
+		 engine_node_name(s), seconds, missed->why);
 }

@@ -195,7 +195,7 @@ static void answer_absent(struct rank_session *ss, struct fetch_wait *w,
 	snprintf(key, sizeof(key), "%.*s", (int)w->key_len, w->key);
 	control_printable(key);
 	snprintf(why, sizeof(why), "rank %u (node %s) has %s %s%s", ss->rank,
-		 server_node_name(ss->server), before, key, after);
+		 engine_node_name(ss->server), before, key, after);
 	answer_without(ss, w, status, why);
 }
 

@@ -174,7 +174,7 @@ static int cannot_be(struct pmi_server *s, struct entrance *en, uint32_t rank,
 		     const char *why)
 {
 	snprintf(en->why, sizeof(en->why), "rank %u %s (node %s)", rank, why,
-		 server_node_name(s));
+		 engine_node_name(s));
 	return -EINVAL;
 }
 
@@ -268,7 +268,7 @@ static void close_entrance(const struct pmi_server *s, struct entrance *en)
 static void refuse(struct pmi_server *s, uint64_t id, int rc, const char *why)
 {
 	log_error(s->log, "a PMIx collective of node %s cannot be entered: %s",
-		  server_node_name(s), why);
+		  engine_node_name(s), why);
 	send_ended(s, id, rc, why, NULL);
 }
 
@@ -321,7 +321,7 @@ static int check_series(struct pmi_server *s, struct entrance *en)
 		return 0;
 	snprintf(en->why, sizeof(en->why),
 		 "ranks %u and %u (node %.64s) run different PMIx programs",
-		 s->sessions[first].rank, s->sessions[i].rank, server_node_name(s));
+		 s->sessions[first].rank, s->sessions[i].rank, engine_node_name(s));
 	if (coll_series(s->coll, i) < coll_series(s->coll, first))
 		first = i;
 	coll_end_series(s->coll, first, en->why);
@@ -341,12 +341,12 @@ static int enter_all(struct pmi_server *s, const struct entrance *en)
 		return rc ? rc : -ENOMEM;
 	op->number = seq;
 	op->entries = 1;
-	snprintf(why, sizeof(why), "node %s: %s", server_node_name(s),
+	snprintf(why, sizeof(why), "node %s: %s", engine_node_name(s),
 		 answer_text(-ENOMEM));
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		if (coll_may_enter(s->coll, COLL_PMIX, i))
 			continue;
-		server_event(s, PMI_EVENT_ENTER, i, COLL_PMIX, seq);
+		engine_event(s, PMI_EVENT_ENTER, i, COLL_PMIX, seq);
 		rc = coll_enter(s->coll, COLL_PMIX, i, en->given[i], &seq);
 		if (rc == -ENOMEM)
 			coll_expire(s->coll, COLL_PMIX, seq, why);
@@ -362,7 +362,7 @@ static void miss(struct pmi_server *s, struct pmix_entered *op, uint32_t slot, i
 
 	snprintf(why, sizeof(why),
 		 "rank %u (node %s) could not enter a PMIx %s: %s", ss->rank,
-		 server_node_name(s), op_names[op->op], answer_text(rc));
+		 engine_node_name(s), op_names[op->op], answer_text(rc));
 	if (rc != -ESHUTDOWN)
 		pmix_lose_rank(ss, why);
 	else if (ss->ended)
@@ -427,7 +427,7 @@ int pmix_on_enter(struct pmi_server *s, const struct pmix_msg *m,
 	struct entrance en = { .msg = m, .message = message };
 	int rc = id_in_use(s, m->id) ? -EEXIST : open_entrance(s, &en);
 
-	server_use(s);
+	engine_use(s);
 	rc = rc ? rc : check_series(s, &en);
 	if (!rc)
 		rc = en.members ? enter_some(s, &en) : enter_all(s, &en);
