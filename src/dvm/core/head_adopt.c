@@ -246,7 +246,7 @@ static void refuse(struct dvm_head *h, const struct held *e)
 			end_part(h, e->placement->parts[i].node, &e->key);
 	if (!t && e->key.task >= h->next_id)
 		h->next_id = head_id_after(h, e->key.task);
-	if (t && t->state == TASK_QUEUED && t->instance <= e->key.instance)
+	if (t && task_waits(t) && t->instance <= e->key.instance)
 		t->instance = (uint32_t)e->key.instance + 1;
 }
 

@@ -17,7 +17,7 @@ static struct head_task *find_running(struct dvm_head *h, uint64_t task,
 {
 	struct head_task *t = task_find(h, task);
 
-	return t && t->state == TASK_RUNNING && t->instance == instance ? t : NULL;
+	return t && task_runs(t) && t->instance == instance ? t : NULL;
 }
 
 void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m)
@@ -101,7 +101,7 @@ static const char *why_none(struct dvm_head *h, const struct head_task *parent)
 {
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
 		return "the DVM is going down";
-	if (parent->cancelled || parent->lost)
+	if (parent->cancelled || parent->loss)
 		return "the task that spawns is being cancelled";
 	return journal_ready(h) ? NULL : "the journal of the DVM cannot be written";
 }

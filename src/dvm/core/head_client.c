@@ -70,15 +70,15 @@ static void do_to_tasks(struct dvm_head *h, const struct head_client *c, json_t 
 static void cancel_one(struct dvm_head *h, struct head_task *t, json_t *request,
 		       uint32_t client)
 {
-	if (t->state == TASK_QUEUED || !json_is_true(json_object_get(request, "queued")))
+	if (task_waits(t) || !json_is_true(json_object_get(request, "queued")))
 		task_cancel(h, t);
 }
 
 static void signal_one(struct dvm_head *h, struct head_task *t, json_t *request,
 		       uint32_t client)
 {
-	task_signal(h, t, (uint32_t)json_integer_value(
-				  json_object_get(request, "signal")));
+	task_signal_parts(h, t, (uint32_t)json_integer_value(
+					json_object_get(request, "signal")));
 }
 
 static void on_cancel(struct dvm_head *h, struct head_client *c, json_t *request)

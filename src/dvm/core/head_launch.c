@@ -82,11 +82,10 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 
 static void place(struct dvm_head *h, struct head_task *t)
 {
-	task_move(h, t, TASK_RUNNING);
+	task_move(h, t, TASK_PLACED);
 	t->placed_ns = h->now.wall_ns;
 	t->started_ns = 0;
 	t->parts_left = t->placement->count;
-	t->launched = false;
 	journal_start(h, t);
 }
 
@@ -112,11 +111,11 @@ static void launch(struct dvm_head *h, struct head_task *t)
 
 	buf_init(&places, DVM_PLACES_MAX);
 	pack_places(h, t, &places);
-	t->launched = true;
+	task_move(h, t, TASK_LAUNCHED);
 	for (uint32_t i = 0; i < t->placement->count; i++)
 		launch_part(h, t, i, &places);
 	buf_free(&places);
-	if (t->cancelled || t->lost) /* since it was placed */
+	if (t->cancelled || t->loss) /* since it was placed */
 		task_signal_parts(h, t, 0);
 }
 
@@ -125,9 +124,9 @@ void tasks_launch(struct dvm_head *h)
 {
 	struct head_task *t = h->running ? h->running->prev : NULL;
 
-	while (t && !t->launched && t != h->running && !t->prev->launched)
+	while (t && t->state == TASK_PLACED && t != h->running && t->prev->state == TASK_PLACED)
 		t = t->prev;
-	for (; t && !t->launched; t = t->next) {
+	for (; t && t->state == TASK_PLACED; t = t->next) {
 		if (h->options.once && !journal_is_safe(h, t->start_at))
 			break;
 		launch(h, t);
@@ -138,12 +137,11 @@ void task_adopt(struct dvm_head *h, struct head_task *t,
 		struct ledger_placement *placement, uint64_t started_ns)
 {
 	queue_remove(h->queue, &t->item);
-	task_move(h, t, TASK_RUNNING);
+	task_move(h, t, TASK_LAUNCHED);
 	t->placement = placement;
 	t->parts_left = placement->count;
 	t->placed_ns = t->placed_ns ? t->placed_ns : started_ns;
 	t->started_ns = started_ns;
-	t->launched = true;
 	journal_start(h, t);
 	if (t->cancelled)
 		task_signal_parts(h, t, 0);
@@ -152,7 +150,7 @@ void task_adopt(struct dvm_head *h, struct head_task *t,
 void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once)
 {
 	t->losses = once ? HEAD_INSTANCES_MAX : t->losses + 1;
-	t->lost = true;
+	t->loss = LOSS_STARTED;
 	t->result.status = SIGKILL;
 	task_set_why(t, "the task was on nodes that were lost with the head");
 	task_signal_parts(h, t, SIGKILL);

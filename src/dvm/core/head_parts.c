@@ -16,8 +16,7 @@ void task_started(struct dvm_head *h, const struct dvm_started *m)
 {
 	struct head_task *t = task_find(h, m->task);
 
-	if (t && t->state == TASK_RUNNING && t->instance == m->instance &&
-	    !t->started_ns)
+	if (t && task_runs(t) && t->instance == m->instance && !t->started_ns)
 		t->started_ns = h->now.wall_ns;
 }
 
@@ -25,7 +24,7 @@ void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg 
 {
 	struct head_task *t = task_find(h, m->task);
 
-	if (t && t->state == TASK_RUNNING)
+	if (t && task_runs(t))
 		output_take(h, t, node, m);
 }
 
@@ -35,21 +34,21 @@ static void run_again(struct dvm_head *h, struct head_task *t)
 {
 	spawned_end(h, t);
 	t->instance++;
-	t->lost = t->unstarted = false;
+	t->loss = LOSS_NONE;
 	t->placed_ns = t->started_ns = t->ended_ns = 0;
 	task_result_free(&t->result);
-	queue_put_back(h->queue, &t->item);
-	task_move(h, t, TASK_QUEUED);
-	if (h->unheard_ms)
-		task_hold(h, t);
+	task_move(h, t, h->unheard_ms ? TASK_HELD : TASK_QUEUED);
+	if (t->state == TASK_QUEUED)
+		queue_put_back(h->queue, &t->item);
 }
 
 static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 {
 	if (t->cancelled || t->spawned) /* who has spawned it does not hear of another */
 		return false;
-	if (t->lost)
-		return (t->unstarted || !h->options.once) && t->losses < HEAD_INSTANCES_MAX;
+	if (t->loss)
+		return (t->loss == LOSS_UNSTARTED || !h->options.once) &&
+		       t->losses < HEAD_INSTANCES_MAX;
 	return t->result.status && !t->result.not_started &&
 	       !t->result.too_long && t->spec.retries > 0;
 }
@@ -57,12 +56,10 @@ static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 /* Parts of it may run on a node that this head has never heard of. */
 static void end_or_hold(struct dvm_head *h, struct head_task *t)
 {
-	if (!t->lost || !h->unheard_ms) {
+	if (t->loss && h->unheard_ms)
+		task_move(h, t, TASK_HELD);
+	else
 		task_end(h, t);
-		return;
-	}
-	task_move(h, t, TASK_QUEUED);
-	t->held = true;
 }
 
 /* All its parts have. */
@@ -76,7 +73,7 @@ static void ended(struct dvm_head *h, struct head_task *t)
 		end_or_hold(h, t);
 		return;
 	}
-	if (!t->lost)
+	if (!t->loss)
 		t->spec.retries--;
 	free(t->placement);
 	t->placement = NULL;
@@ -161,11 +158,10 @@ static void take_lack(struct dvm_head *h, struct head_task *t, uint32_t node,
 	snprintf(why, sizeof(why), "%.*s", (int)m->why.len, (const char *)m->why.data);
 	if (m->lack == DVM_LACK_IDLE)
 		head_drain_node(h, node, why);
-	if (t->lost || t->cancelled)
+	if (t->loss || t->cancelled)
 		return;
-	t->lost = true;
-	t->unstarted = t->placement->count == 1 && !m->any_started;
-	t->losses += !t->unstarted || m->lack == DVM_LACK_CHILD;
+	t->loss = t->placement->count == 1 && !m->any_started ? LOSS_UNSTARTED : LOSS_STARTED;
+	t->losses += t->loss == LOSS_STARTED || m->lack == DVM_LACK_CHILD;
 	if (t->parts_left > 1)
 		task_signal_parts(h, t, 0);
 }
@@ -175,19 +171,19 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
 	struct head_task *t = task_find(h, m->task);
 	struct ledger_part *part;
 
-	if (!t || t->state != TASK_RUNNING || t->instance != m->instance)
+	if (!t || !task_runs(t) || t->instance != m->instance)
 		return;
 	part = part_on(t, node);
 	if (!part || part->ended)
 		return;
 	part->ended = true;
-	if (!t->lost)
+	if (!t->loss)
 		take_result(t, m);
 	if (m->lack)
 		take_lack(h, t, node, m);
 	if (!--t->parts_left)
 		ended(h, t);
-	else if (m->status && !t->lost)
+	else if (m->status && !t->loss)
 		task_signal_parts(h, t, 0); /* those of a part that failed at once */
 }
 
@@ -195,7 +191,7 @@ void task_failing(struct dvm_head *h, const struct dvm_started *m)
 {
 	struct head_task *t = task_find(h, m->task);
 
-	if (t && t->state == TASK_RUNNING && t->instance == m->instance &&
+	if (t && task_runs(t) && t->instance == m->instance &&
 	    t->parts_left > 1)
 		task_signal_parts(h, t, 0);
 }
@@ -204,8 +200,8 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 {
 	struct head_task *t = task_find(h, m->task);
 
-	if (!t || t->state != TASK_RUNNING || t->instance != m->instance ||
-	    t->lost || t->cancelled ||
+	if (!t || !task_runs(t) || t->instance != m->instance ||
+	    t->loss || t->cancelled ||
 	    (t->result.status && (t->result.why || !m->asked)))
 		return;
 	if (!t->result.status) {
@@ -241,8 +237,8 @@ bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 		if (!part)
 			continue;
 		any = true;
-		t->losses += !t->lost;
-		t->lost = true;
+		t->losses += !t->loss;
+		t->loss = LOSS_STARTED;
 		t->result.status = SIGKILL;
 		t->result.rank = part->first_rank;
 		task_set_why(t, text);
@@ -284,9 +280,9 @@ void tasks_move_away(struct dvm_head *h, uint32_t node)
 	struct head_task *t, *next;
 
 	DL_FOREACH_SAFE(h->running, t, next) {
-		if (t->lost || !part_on(t, node))
+		if (t->loss || !part_on(t, node))
 			continue;
-		t->lost = true;
+		t->loss = LOSS_STARTED;
 		task_signal_parts(h, t, 0);
 	}
 }

@@ -26,8 +26,10 @@ static const char *state_name(const struct head_task *t)
 {
 	switch (t->state) {
 	case TASK_QUEUED:
+	case TASK_HELD:
 		return "queued";
-	case TASK_RUNNING:
+	case TASK_PLACED:
+	case TASK_LAUNCHED:
 		return "running";
 	default:
 		return t->result.cancelled ? "cancelled" :

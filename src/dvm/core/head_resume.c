@@ -165,7 +165,7 @@ static void read_start(struct replay *r, const struct journal_start *j)
 {
 	struct head_task *t = task_find(r->h, j->task);
 
-	if (!t || t->state != TASK_QUEUED)
+	if (!t || t->state == TASK_ENDED)
 		return;
 	t->instance = j->instance;
 	t->spec.retries = j->retries;
@@ -184,7 +184,7 @@ static void read_end(struct replay *r, const struct journal_end *j)
 {
 	struct head_task *t = task_find(r->h, j->task);
 
-	if (!t || t->state != TASK_QUEUED)
+	if (!t || t->state == TASK_ENDED)
 		return;
 	t->instance = j->instance;
 	t->cancelled = j->cancelled;
@@ -280,7 +280,7 @@ static void settle(struct replay *r, bool once)
 		h->unheard_ms = h->now.ms + h->options.away_ms;
 	settle_ended(r, once);
 	DL_FOREACH_SAFE(h->queued, t, next)
-		if (!t->held) /* it has ended so far */
+		if (t->state == TASK_QUEUED) /* it has ended so far */
 			settle_one(r, t, once);
 	if (!h->unheard_ms)
 		tasks_release(h, false);

@@ -116,7 +116,7 @@ void spawned_cancel(struct dvm_head *h, struct head_task *t)
 /* Children of a parent that has ended well go on. */
 static void leave_children(struct dvm_head *h, struct head_task *t)
 {
-	bool well = !t->cancelled && !t->lost && !t->result.status;
+	bool well = !t->cancelled && !t->loss && !t->result.status;
 
 	while (t->children) {
 		struct head_spawn *s = t->children;

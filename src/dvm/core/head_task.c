@@ -2,14 +2,16 @@
 /*
  * A task of the head:
  *
- *   QUEUED -- placed --> RUNNING -- all parts have ended --> ENDED
- *     ^                     |
- *     +--- a node is lost, or it failed and has tries left
+ *   QUEUED -> PLACED -> LAUNCHED -> ENDED
  *
- * A task over several nodes of which one fails or is lost is ended on the others.
+ * A try that is lost with a node, or that failed when there are tries left, is followed by
+ * QUEUED. HELD comes before that while ranks of an earlier try may run. A task may be
+ * cancelled, or found impossible, in each state. A task over several nodes of which one
+ * fails or is lost is ended on the others.
  */
 #include "dvm/core/head_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,16 +19,40 @@
 
 #include <utlist.h>
 
-/* ---- lists ---- */
+/* ---- states and lists ---- */
+
+bool task_may_move(enum task_state from, enum task_state to)
+{
+	static const bool legal[TASK_STATES][TASK_STATES] = {
+		[TASK_QUEUED] = {
+			[TASK_PLACED] = true,
+			[TASK_LAUNCHED] = true, /* adopted: another head has launched it */
+			[TASK_HELD] = true, [TASK_ENDED] = true,
+		},
+		[TASK_HELD] = { [TASK_QUEUED] = true, [TASK_ENDED] = true },
+		[TASK_PLACED] = {
+			[TASK_LAUNCHED] = true,
+			/* lost before it was launched */
+			[TASK_QUEUED] = true, [TASK_HELD] = true, [TASK_ENDED] = true,
+		},
+		[TASK_LAUNCHED] = {
+			[TASK_QUEUED] = true, [TASK_HELD] = true, [TASK_ENDED] = true,
+		},
+	};
+
+	return legal[from][to];
+}
 
 static struct head_task **list_of(struct dvm_head *h, enum task_state state,
 				  size_t **count)
 {
 	switch (state) {
 	case TASK_QUEUED:
+	case TASK_HELD:
 		*count = &h->nqueued;
 		return &h->queued;
-	case TASK_RUNNING:
+	case TASK_PLACED:
+	case TASK_LAUNCHED:
 		*count = &h->nrunning;
 		return &h->running;
 	default:
@@ -47,9 +73,14 @@ static void enlist(struct dvm_head *h, struct head_task *t, enum task_state stat
 
 void task_move(struct dvm_head *h, struct head_task *t, enum task_state state)
 {
-	size_t *count;
+	size_t *count, *other;
 	struct head_task **list = list_of(h, t->state, &count);
 
+	assert(task_may_move(t->state, state));
+	if (list == list_of(h, state, &other)) {
+		t->state = state;
+		return;
+	}
 	DL_DELETE(*list, t);
 	--*count;
 	enlist(h, t, state);
@@ -190,9 +221,8 @@ void task_set_why(struct head_task *t, const char *why)
 
 void task_end_queued(struct dvm_head *h, struct head_task *t)
 {
-	if (!t->held)
+	if (t->state == TASK_QUEUED)
 		queue_remove(h->queue, &t->item);
-	t->held = false;
 	h->retry = true; /* others may have waited behind it */
 	task_end(h, t);
 }
@@ -235,14 +265,8 @@ void task_signal_parts(struct dvm_head *h, const struct head_task *t,
 		.signal = { t->id, t->instance, number },
 	};
 
-	for (uint32_t i = 0; t->launched && i < t->placement->count; i++)
+	for (uint32_t i = 0; t->state == TASK_LAUNCHED && i < t->placement->count; i++)
 		head_queue_msg(h, t->placement->parts[i].node, &m);
-}
-
-void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number)
-{
-	if (t->state == TASK_RUNNING)
-		task_signal_parts(h, t, number);
 }
 
 void task_cancel(struct dvm_head *h, struct head_task *t)
@@ -251,20 +275,19 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 		return;
 	t->cancelled = true;
 	spawned_cancel(h, t);
-	if (t->state == TASK_RUNNING || t->held)
-		journal_cancel(h, t);
-	if (t->state == TASK_RUNNING) {
-		task_signal_parts(h, t, 0);
-	} else if (!t->held) {
+	if (t->state == TASK_QUEUED) {
 		end_unstarted(h, t, "the task was cancelled before it started");
+		return;
 	}
+	journal_cancel(h, t);
+	task_signal_parts(h, t, 0);
 }
 
 /* ---- tasks that are held ---- */
 
 void task_hold(struct dvm_head *h, struct head_task *t)
 {
-	t->held = true;
+	task_move(h, t, TASK_HELD);
 	queue_remove(h->queue, &t->item);
 }
 
@@ -285,7 +308,7 @@ static void release(struct dvm_head *h, struct head_task *t)
 	} else if (t->placed_ns) {
 		task_end_lost(h, t, SIGKILL, "the task was running when the head was lost, and --once allows no second start");
 	} else {
-		t->held = false;
+		task_move(h, t, TASK_QUEUED);
 		queue_put_back(h->queue, &t->item);
 		h->retry = true;
 	}
@@ -299,7 +322,7 @@ bool tasks_release(struct dvm_head *h, bool cancelled)
 
 	for (; t; t = before) {
 		before = t == h->queued ? NULL : t->prev;
-		if (!t->held || (cancelled && !t->cancelled))
+		if (t->state != TASK_HELD || (cancelled && !t->cancelled))
 			continue;
 		release(h, t);
 		any = true;

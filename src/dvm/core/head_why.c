@@ -258,16 +258,16 @@ json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
 {
 	json_t *reasons = json_array();
 
-	if (t->held)
+	if (t->state == TASK_HELD)
 		add(reasons, "ranks of the task may still run on nodes of the previous head: the task waits for %" PRIu64 " s",
 		    (h->unheard_ms - h->now.ms + 999) / 1000);
 	else if (t->state == TASK_QUEUED)
 		why_queued(h, t, reasons);
-	if (t->state == TASK_QUEUED || (t->state == TASK_RUNNING && !t->launched))
+	if (task_waits(t) || t->state == TASK_PLACED)
 		not_written(h, reasons);
-	if (t->state == TASK_RUNNING && t->cancelled)
+	if (task_runs(t) && t->cancelled)
 		add(reasons, "the task was cancelled, and its ranks are being ended");
-	else if (t->state == TASK_RUNNING && (t->lost || t->result.status))
+	else if (task_runs(t) && (t->loss || t->result.status))
 		add(reasons, "a rank of the task failed, and the other ranks are being ended%s%s",
 		    t->result.why ? ": " : "", t->result.why ? t->result.why : "");
 	is_unread(h, t, reasons);
@@ -283,7 +283,7 @@ uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client)
 		.ask = { .task = t->id, .instance = t->instance, .client = client },
 	};
 
-	if (t->state != TASK_RUNNING || !t->launched)
+	if (t->state != TASK_LAUNCHED)
 		return 0;
 	for (uint32_t i = 0; i < t->placement->count; i++) {
 		m.ask.node = i;

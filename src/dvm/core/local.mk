@@ -29,6 +29,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_resume.c \
 	src/dvm/core/head_select.c \
 	src/dvm/core/head_spawned.c \
+	src/dvm/core/head_state.h \
 	src/dvm/core/head_spec.c src/dvm/core/head_spec.h \
 	src/dvm/core/head_submit.c \
 	src/dvm/core/head_task.c \
