@@ -62,9 +62,17 @@ static void let_in(struct clients *c, const struct waiting *w)
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 	if (w->old)
 		server_old_client(c->server);
+	server_open_session(c->server, w->fd);
 	rc = accept_hook_let_in(w->fd);
 	if (rc)
 		log_error(c->log, "closed the connection of a PMIx client: %s", strerror(-rc));
+}
+
+/* Also a client that has left. */
+static void turn_away(struct clients *c, const struct waiting *w)
+{
+	server_drop_session(c->server, w->fd);
+	close(w->fd);
 }
 
 static void ask(struct clients *c, struct waiting *w, const struct client_hello *hello,
@@ -131,7 +139,7 @@ static bool look(struct clients *c, struct waiting *w)
 	if (rc == -EPROTO || (rc > 0 && w->verdict == ADMITTED))
 		let_in(c, w);
 	else
-		close(w->fd);
+		turn_away(c, w);
 	return true;
 }
 

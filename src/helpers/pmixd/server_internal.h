@@ -10,15 +10,17 @@
 #include "libpmi/names.h"
 #include "libpmi/pmix_nspace.h"
 
-/* A rank's use of PMIx, by one process. */
+/* A rank's use of PMIx, by one process: states in server_session.c. */
 struct client_session {
-	bool open;              /* it has begun, and is not known to have ended */
-	bool lost;              /* the last one has ended without PMIx_Finalize, */
-	bool gone;              /* and so has the rank */
-	bool missed;            /* a fence of this node could not be entered */
-	bool told;              /* lost: the agent has been, */
-	int64_t lost_at;        /* as it is due some time after this: server_now */
-	uint32_t ended;         /* sessions of the rank that have */
+	bool open;     /* a client has come, and is not known to have left */
+	bool asked;    /* open: libpmix does not have it yet */
+	int fd;        /* open: the connection; libpmix may close it at any time */
+	bool lost;     /* the last client that libpmix had left without PMIx_Finalize */
+	bool gone;     /* the rank's process has exited */
+	bool missed;   /* a fence of this node could not be entered */
+	bool told;     /* lost: the agent knows */
+	int64_t lost_at; /* lost: since then, as server_now */
+	uint32_t ended;  /* number of the rank's clients that libpmix had and that have left */
 	struct owner_peer peer; /* open: the client's socket */
 };
 
@@ -130,7 +132,7 @@ pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_
 void server_end_session(struct job *j, uint32_t rank);
 /* Its connection has ended without PMIx_Finalize. */
 void server_lose_session(struct server *s, struct job *j, uint32_t rank);
-/* A program of one of these slots has been killed, and the rank has started no other. */
+/* The last program of one of these slots was killed: libpmix reports that, or will. */
 bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count);
 /* For that these slots do not enter what others may wait in. */
 void server_miss(struct job *j, const uint32_t *slots, uint32_t count);

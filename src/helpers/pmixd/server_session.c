@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions of PMIx: which ranks of this node have a client. A session begins when the
- * client is let in, and ends when the client finalizes or its connection ends.
+ * Sessions of PMIx: which ranks of this node have a client.
+ *
+ * | event | `open` | `asked` | `lost` | `ended` |
+ * |-|-|-|-|-|
+ * | a client comes, and no other client of the rank lives | set | set | | |
+ * | the client is refused, or leaves before that | cleared | cleared | | |
+ * | libpmix gets the connection | | cleared | cleared | |
+ * | the client finalizes | cleared | | | one more |
+ * | libpmix reports the end of the client before | cleared, unless the next client has come | | set, unless libpmix has the next client | one more |
+ *
+ * The exit of the rank's process ends no session here: it sets `gone`.
  *
  * libpmix takes the end of a connection without PMIx_Finalize for the end of the rank,
  * and collectives no longer wait for that rank. A rank may start another program. So
@@ -10,6 +19,7 @@
 #include "helpers/pmixd/server_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 /*
@@ -17,6 +27,7 @@
  * has told of the end of a rank (RANK_EXIT_MS of the agent, and a second).
  */
 #define LOST_TELL_MS 4000
+#define POLLS 64 /* connections that are looked at in one system call */
 
 _Static_assert(PMIX_SOCKET_BYTES == OWNER_BYTES, "a socket in a message");
 
@@ -38,12 +49,6 @@ static bool lives(const struct client_session *cs)
 	uint32_t uid;
 
 	return cs->open && owner_of(&cs->peer, &uid) != -ENOENT;
-}
-
-/* The client's process has ended without PMIx_Finalize, whether libpmix has said so or not. */
-static bool is_killed(const struct client_session *cs)
-{
-	return cs->lost || (cs->open && !lives(cs));
 }
 
 /*
@@ -69,19 +74,30 @@ static bool must_wait(const struct job *j, const struct client_session *cs)
 	return cs->open; /* its process has ended, and libpmix has not said how */
 }
 
-bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count)
+/*
+ * Whether libpmix has closed one of these connections, or is about to. libpmix leaves out
+ * the rank from then on, and says so later. One system call for POLLS ranks.
+ */
+static bool any_hung_up(const struct job *j, const uint32_t *slots, uint32_t count)
 {
-	uint32_t most = 0;
+	struct pollfd fds[POLLS];
 
-	for (uint32_t i = 0; i < count; i++)
-		if (j->sessions[slots[i]].ended > most)
-			most = j->sessions[slots[i]].ended;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct client_session *cs = &j->sessions[slots[i]];
 
-		if (cs->lost || (cs->ended < most && is_killed(cs)))
-			return true;
+		fds[i] = (struct pollfd){ cs->open && !cs->asked ? cs->fd : -1, POLLRDHUP, 0 };
 	}
+	return poll(fds, count, 0) > 0;
+}
+
+bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (j->sessions[slots[i]].lost)
+			return true;
+	for (uint32_t i = 0; i < count; i += POLLS)
+		if (any_hung_up(j, slots + i, count - i < POLLS ? count - i : POLLS))
+			return true;
 	return false;
 }
 
@@ -142,11 +158,49 @@ enum session_turn server_begin_session(struct server *s, const char *nspace, uin
 	if (!waited && must_wait(j, cs))
 		return SESSION_WAITS;
 	cs->open = !rc;
-	cs->lost = false;
+	cs->asked = true;
+	cs->fd = fd;
 	cs->peer = peer;
+	return SESSION_BEGINS;
+}
+
+/* The session of a client that libpmix does not have yet, or NULL. */
+static struct client_session *asked_session(const struct server *s, int fd, struct job **out)
+{
+	uint32_t count;
+
+	for (struct job *j = s->jobs; j; j = j->next) {
+		layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
+		*out = j;
+		for (uint32_t i = 0; i < count; i++)
+			if (j->sessions[i].asked && j->sessions[i].fd == fd)
+				return &j->sessions[i];
+	}
+	return NULL;
+}
+
+void server_open_session(struct server *s, int fd)
+{
+	struct job *j;
+	struct client_session *cs = asked_session(s, fd, &j);
+
+	if (!cs)
+		return;
+	cs->asked = false;
+	cs->lost = false;
 	if (j->miscounted)
 		count_again(s, j, cs);
-	return SESSION_BEGINS;
+}
+
+void server_drop_session(struct server *s, int fd)
+{
+	struct job *j;
+	struct client_session *cs = asked_session(s, fd, &j);
+
+	if (!cs)
+		return;
+	cs->asked = false;
+	cs->open = false;
 }
 
 uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
@@ -202,16 +256,19 @@ void server_end_session(struct job *j, uint32_t rank)
 void server_lose_session(struct server *s, struct job *j, uint32_t rank)
 {
 	struct client_session *cs = session_of(j, rank);
+	uint32_t slot;
 
 	if (!cs || cs->lost)
 		return;
+	slot = (uint32_t)(cs - j->sessions);
 	cs->ended++;
 	j->miscounted = true;
-	if (lives(cs)) { /* the next program, which has waited for this long enough */
+	if (!cs->asked && lives(cs) && !any_hung_up(j, &slot, 1)) { /* the next program, which has waited long enough */
 		count_again(s, j, cs);
 		return;
 	}
-	cs->open = false;
+	if (!cs->asked)
+		cs->open = false;
 	cs->lost = true;
 	cs->told = false;
 	cs->lost_at = server_now();

@@ -120,6 +120,7 @@ static struct clients *open_clients(void)
 	job.nspace.node_names = names;
 	memset(sessions, 0, sizeof(sessions));
 	job.miscounted = job.pmi = false;
+	server.jobs = &job;
 	let_in = counted = 0;
 	asked = (struct pmix_msg){ .id = 0 };
 	now = 1000;
@@ -358,6 +359,27 @@ static void fence_without_a_killed_rank_is_recognised(void **state)
 	close_clients(c);
 }
 
+/* libpmix leaves out a rank before it reports the end of the rank's program. */
+static void fence_after_an_unreported_kill_is_recognised(void **state)
+{
+	static const uint32_t slots[] = { 0, 1 };
+	struct clients *c = open_clients();
+	int first = come(c), other = come(c);
+
+	greet(first);
+	clients_look(c);
+	greet_as(other, 1);
+	let_in = 0; /* libpmix keeps both connections */
+	clients_look(c);
+	assert_int_equal(let_in, 1);
+	assert_false(server_any_killed(&job, slots, 2));
+	close(first);
+	assert_true(server_any_killed(&job, slots, 2));
+	assert_false(server_any_killed(&job, slots + 1, 1));
+	close(other);
+	close_clients(c);
+}
+
 /* Rank 0's first two programs are killed before rank 1 starts its second one. */
 static void rank_killed_ahead_is_not_counted_for_the_program_of_others(void **state)
 {
@@ -401,7 +423,6 @@ static void killed_program_of_a_rank_that_goes_on_is_told_of(void **state)
 	struct clients *c = open_clients();
 	int next;
 
-	server.jobs = &job;
 	assert_true(server_sessions_due(&server) == SERVER_NEVER);
 	next = kill_and_follow(c);
 	close(next);
@@ -413,7 +434,78 @@ static void killed_program_of_a_rank_that_goes_on_is_told_of(void **state)
 	assert_true(tells_of_loss());
 	assert_false(tells_of_loss());
 	assert_true(server_sessions_due(&server) == SERVER_NEVER);
-	server.jobs = NULL;
+	close_clients(c);
+}
+
+/*
+ * After a killed program another process of the rank uses PMI, so the agent refuses the
+ * next PMIx client, or that client leaves first.
+ */
+static void loss_is_told(bool refused)
+{
+	struct clients *c = open_clients();
+	int next;
+
+	server_end_session(&job, 1);
+	job.pmi = false;
+	next = kill_and_follow(c);
+	job.pmi = true;
+	server_lose_session(&server, &job, 0);
+	clients_look(c);
+	assert_int_equal(asked.type, PMIX_MSG_ADMIT);
+	assert_int_equal(counted, 0);
+	if (refused)
+		assert_int_equal(clients_admitted(c, asked.id, -EBUSY), 0);
+	else
+		close(next);
+	clients_look(c);
+	assert_int_equal(let_in, 1);
+	now += 4000;
+	assert_true(tells_of_loss());
+	if (refused)
+		close(next);
+	/* The session of the client that is not let in does not block another one. */
+	next = come(c);
+	greet(next);
+	clients_look(c);
+	assert_int_equal(clients_admitted(c, asked.id, 0), 0);
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 2);
+	assert_false(tells_of_loss());
+	close(next);
+	close_clients(c);
+}
+
+static void killed_program_before_a_refused_one_is_told_of(void **state)
+{
+	loss_is_told(true);
+}
+
+static void killed_program_before_one_that_gave_up_is_told_of(void **state)
+{
+	loss_is_told(false);
+}
+
+/* libpmix reports the end of the killed program only when the next one is refused. */
+static void loss_that_libpmix_reports_late_is_told(void **state)
+{
+	struct clients *c = open_clients();
+	int next;
+
+	server_end_session(&job, 1);
+	next = kill_and_follow(c);
+	job.pmi = true;
+	clients_look(c);
+	now += 1000;
+	clients_look(c);
+	assert_int_equal(asked.type, PMIX_MSG_ADMIT);
+	server_lose_session(&server, &job, 0);
+	assert_int_equal(clients_admitted(c, asked.id, -EBUSY), 0);
+	clients_look(c);
+	now += 4000;
+	assert_true(tells_of_loss());
+	close(next);
 	close_clients(c);
 }
 
@@ -422,7 +514,6 @@ static void end_of_a_rank_and_a_next_program_are_no_loss(void **state)
 	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
 
-	server.jobs = &job;
 	server_lose_session(&server, &job, 1);
 	server_rank_gone(&job, 1);
 	server_lose_session(&server, &job, 0);
@@ -430,7 +521,6 @@ static void end_of_a_rank_and_a_next_program_are_no_loss(void **state)
 	assert_int_equal(let_in, 2);
 	now += 60000;
 	assert_false(tells_of_loss());
-	server.jobs = NULL;
 	close(next);
 	close_clients(c);
 }
@@ -463,8 +553,12 @@ int main(void)
 		cmocka_unit_test(killed_program_of_which_libpmix_speaks_late_is_counted_at_once),
 		cmocka_unit_test(program_after_a_finalized_one_does_not_wait),
 		cmocka_unit_test(fence_without_a_killed_rank_is_recognised),
+		cmocka_unit_test(fence_after_an_unreported_kill_is_recognised),
 		cmocka_unit_test(rank_killed_ahead_is_not_counted_for_the_program_of_others),
 		cmocka_unit_test(killed_program_of_a_rank_that_goes_on_is_told_of),
+		cmocka_unit_test(killed_program_before_a_refused_one_is_told_of),
+		cmocka_unit_test(killed_program_before_one_that_gave_up_is_told_of),
+		cmocka_unit_test(loss_that_libpmix_reports_late_is_told),
 		cmocka_unit_test(end_of_a_rank_and_a_next_program_are_no_loss),
 		cmocka_unit_test(program_after_a_missed_fence_says_so_once),
 	};
