@@ -54,7 +54,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-src_dvm_pmi2x_dvm_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.la $(JANSSON_LIBS) \
+src_dvm_pmi2x_dvm_LDADD = libdvmjson.la libdvm.la libio.la libpmi.la libcoll.la libutil.la $(JANSSON_LIBS) \
 	$(SODIUM_LIBS) $(XXHASH_LIBS)
 
 src_dvm_pmi2x_dvm_head_SOURCES = \
@@ -79,7 +79,7 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)
-src_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.la \
+src_dvm_pmi2x_dvm_head_LDADD = libdvmjson.la libdvm.la libio.la libpmi.la libcoll.la libutil.la \
 	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 src_dvm_pmi2x_dvmd_SOURCES = \

@@ -210,7 +210,7 @@ static void on_end(void *arg)
 
 const struct dvm_head_ops world_head_ops = {
 	.node_send = on_node_send, .node_break = on_node_break,
-	.client_send = on_client_send, .client_unread = on_client_unread, .client_break = on_client_break, .record = on_record, .end = on_end,
+	.format = &dvm_json, .client_send = on_client_send, .client_unread = on_client_unread, .client_break = on_client_break, .record = on_record, .end = on_end,
 };
 
 /* ---- its journal ---- */
@@ -272,7 +272,7 @@ static void audit(struct head_process *h)
 
 	h->asked_ms = h->w->ms;
 	dvm_head_client_opened(h->head, AUDITOR);
-	dvm_head_client_input(h->head, AUDITOR, request, strlen(request), head_now_of(h));
+	dvm_json_request(h->head, AUDITOR, request, strlen(request), head_now_of(h));
 }
 
 static void get_ready(struct head_process *h)
@@ -446,7 +446,7 @@ static void on_client_input(void *arg, const void *data, size_t len)
 
 	if (h->state != RUNS || !p->link)
 		return;
-	dvm_head_client_input(h->head, p->number, data, len, head_now_of(h));
+	dvm_json_request(h->head, p->number, data, len, head_now_of(h));
 	head_turn(h);
 }
 
@@ -517,7 +517,7 @@ bool head_is_idle(struct head_process *h)
 	if (!head_takes_clients(h))
 		return false;
 	h->busy = 1;
-	dvm_head_client_input(h->head, AUDITOR, request, strlen(request), head_now_of(h));
+	dvm_json_request(h->head, AUDITOR, request, strlen(request), head_now_of(h));
 	return !h->busy;
 }
 

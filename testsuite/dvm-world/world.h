@@ -26,6 +26,7 @@
 
 #include "dvm/core/head.h"
 #include "dvm/core/node.h"
+#include "dvm/json/dvm_json.h"
 
 #define SECOND UINT64_C(1000) /* times are milliseconds */
 #define NEVER UINT64_MAX

@@ -95,7 +95,7 @@ static void make_head(struct bed *b, bool adopts)
 {
 	static const struct dvm_head_ops head_ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = head_end,
+		.format = &dvm_json, .client_send = client_send, .record = record, .end = head_end,
 	};
 	const struct dvm_head_options options = {
 		.name = "fuzz", .build = "fuzz", .nodes = NODES,
@@ -185,7 +185,7 @@ static void step(struct bed *b, struct fuzz_input *in)
 	b->now.ms += who;
 	switch (what % 7) {
 	case 0:
-		dvm_head_client_input(b->head, 1 + who % CLIENTS, copy, len, b->now);
+		dvm_json_request(b->head, 1 + who % CLIENTS, copy, len, b->now);
 		break;
 	case 1:
 		if (!b->broken[who % NODES])

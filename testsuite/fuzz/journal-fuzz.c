@@ -8,6 +8,7 @@
 #include "fuzz.h"
 
 #include "dvm/core/head.h"
+#include "dvm/json/dvm_json.h"
 #include "dvm/core/history.h"
 
 #define NODES 2
@@ -47,7 +48,7 @@ static void open_bed(struct bed *b)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = end,
+		.format = &dvm_json, .client_send = client_send, .record = record, .end = end,
 	};
 	const struct dvm_head_options options = {
 		.name = "fuzz", .build = "fuzz", .nodes = NODES,

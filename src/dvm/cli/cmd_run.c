@@ -12,7 +12,7 @@
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
-#include "dvm/core/task_input.h"
+#include "dvm/json/text.h"
 #include "libutil/buf.h"
 
 #define PIECE 65536 /* bytes of standard input that are read at once */
@@ -69,7 +69,7 @@ static void set_input(struct submission *s)
 	struct buf in;
 
 	read_input(&in);
-	if (json_object_set_new(s->task, "stdin", task_input_text(in.data, in.len)))
+	if (json_object_set_new(s->task, "stdin", text_of_bytes(in.data, in.len)))
 		die("out of memory");
 	buf_free(&in);
 }

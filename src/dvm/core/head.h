@@ -12,14 +12,11 @@
  *   head_launch.c   its start on nodes, and
  *   head_parts.c    what these say of their parts
  *   head_profile.c  environments that tasks share
- *   head_client.c   clients' requests: JSON, one object a line; doc/dvm-internals.md
+ *   head_client.c   clients that come and go; requests of them: head_requests.h
  *   head_lines.c    lines to clients
- *   head_select.c   the tasks that a request names
- *   head_submit.c   reading tasks from a request
- *   head_spec.c     the description of a task
+ *   head_submit.c   tasks that are submitted
  *   head_wait.c     clients that wait for tasks
  *   head_report.c   what clients are told
- *   head_text.c     bytes as JSON
  *   head_output.c   output that clients are sent, and its windows
  *   head_why.c      what a task waits for
  *   head_asks.c     what tasks ask for while they run: names, other tasks
@@ -73,7 +70,10 @@ struct dvm_head_options {
 	bool fast;                  /* what is recorded counts as safe */
 };
 
+struct head_format;
+
 struct dvm_head_ops {
+	const struct head_format *format; /* dvm_json */
 	/* Messages (dvm_msg.h) for the node at a position; copied. */
 	void (*node_send)(void *arg, uint32_t position, const void *data,
 			  size_t len);
@@ -220,10 +220,8 @@ void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now);
  */
 void dvm_head_journal_failed(struct dvm_head *h, int error);
 
-/* `client` is a number that is not used again. A line without its newline. */
+/* `client` is a number that is not used again. Its requests: dvm/json/dvm_json.h. */
 void dvm_head_client_opened(struct dvm_head *h, uint32_t client);
-void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line,
-			   size_t len, struct dvm_time now);
 void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 			    struct dvm_time now);
 

@@ -6,10 +6,13 @@
  */
 #include "dvm/core/head_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
+
+#define TEXT_MAX (8 * DVM_COMMAND_MAX) /* bytes, each at most six as JSON */
 
 /* NULL: this try of it does not run, or not any more. */
 static struct head_task *find_running(struct dvm_head *h, uint64_t task,
@@ -76,27 +79,6 @@ static struct head_spawn *new_spawn(struct head_task *parent, uint32_t node,
 	return s;
 }
 
-/* The child's description, from that of its parent. */
-static json_t *describe(const struct head_task *parent, const struct dvm_spawn *m)
-{
-	const struct task_spec *p = &parent->spec;
-	json_t *argv = json_array(), *o;
-
-	for (const char *a = dvm_texts_next(&m->argv, NULL); a;
-	     a = dvm_texts_next(&m->argv, a))
-		json_array_append_new(argv, json_string(a));
-	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*}", "argv", argv,
-		      "ranks", (int)m->ranks, "pmi", 1,
-		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
-		      "time", (int)p->limit_s, "output", spec_output_name(p->output),
-		      "path", p->path, "error", p->error, "append", p->append,
-		      "name", p->name);
-	if (json_array_size(argv) == dvm_texts_count(&m->argv))
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
 static const char *why_none(struct dvm_head *h, const struct head_task *parent)
 {
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
@@ -110,14 +92,13 @@ static const char *why_none(struct dvm_head *h, const struct head_task *parent)
 static void tell_watchers(struct dvm_head *h, const struct head_task *parent,
 			  struct head_task *t)
 {
+	const struct head_event e = { .type = EVENT_SPAWNED, .spawned = { t->id, parent->id } };
 	const struct watcher *w;
 
 	LL_FOREACH(parent->watchers, w) {
 		if (task_watch(h, t, w->client))
 			continue;
-		client_tell(h, w->client, json_pack("{s:s,s:I,s:I}", "ev", "spawned",
-						    "id", (json_int_t)t->id, "parent",
-						    (json_int_t)parent->id));
+		client_tell(h, w->client, &e);
 	}
 }
 
@@ -134,14 +115,20 @@ void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m)
 {
 	struct head_task *parent = find_running(h, m->task, m->instance), *t;
 	const char *none = parent ? why_none(h, parent) : "it has ended";
-	json_t *json = none ? NULL : describe(parent, m);
-	struct head_spawn *s = json ? new_spawn(parent, node, m) : NULL;
+	struct head_spawn *s = none ? NULL : new_spawn(parent, node, m);
 	char why[DVM_TEXT_MAX] = "";
+	struct buf text;
+	int rc;
 
-	if (!none && !s)
-		none = json ? "out of memory" : "an argument is not UTF-8 text";
-	t = s ? submit_spawned(h, json, s, why, sizeof(why)) : NULL;
-	json_decref(json);
+	buf_init(&text, TEXT_MAX);
+	rc = s ? h->ops.format->write_spawned(parent, m, &text) : -ENOMEM;
+	if (!none && rc)
+		none = rc == -EILSEQ ? "an argument is not UTF-8 text" : "out of memory";
+	t = none ? NULL : submit_spawned(h, &(struct dvm_bytes){ text.data, text.len }, s,
+					 why, sizeof(why));
+	buf_free(&text);
+	if (none)
+		spawned_free(s);
 	if (t)
 		adopt(h, parent, t);
 	else

@@ -19,20 +19,21 @@
 
 /* ---- growing ---- */
 
-static void end_growth(struct dvm_head *h, json_t *event)
+/* `why`: NULL when it has grown. */
+static void end_growth(struct dvm_head *h, const char *why)
 {
-	const struct head_client *c = client_find(h, h->growth.client);
+	const struct head_event e = {
+		.type = EVENT_GROWN,
+		.grown = { h->growth.tag, why, h->growth.registered },
+	};
 
-	if (c)
-		client_answer(h, c, h->growth.request, event);
-	else
-		json_decref(event);
+	client_tell(h, h->growth.client, &e);
 	head_growth_forget(h);
 }
 
 void head_growth_forget(struct dvm_head *h)
 {
-	json_decref(h->growth.request);
+	free(h->growth.tag);
 	memset(&h->growth, 0, sizeof(h->growth));
 }
 
@@ -63,7 +64,7 @@ void dvm_head_grow_failed(struct dvm_head *h, const char *why)
 	log_error(h->log, "the DVM has not grown: %s", why);
 	for (uint32_t i = h->options.nodes; i < dvm_head_positions(h); i++)
 		drop_node(h, i);
-	end_growth(h, json_pack("{s:s,s:o}", "ev", "error", "why", report_name(why)));
+	end_growth(h, why);
 }
 
 static bool was_lost(const struct dvm_head *h, const char *name)
@@ -102,8 +103,7 @@ void head_growth_registered(struct dvm_head *h)
 	if (rc)
 		dvm_head_grow_failed(h, strerror(-rc));
 	else
-		end_growth(h, json_pack("{s:s,s:i}", "ev", "ok", "nodes",
-					(int)h->growth.registered));
+		end_growth(h, NULL);
 }
 
 static int make_room(struct dvm_head *h, uint32_t more)
@@ -119,50 +119,46 @@ static int make_room(struct dvm_head *h, uint32_t more)
 }
 
 /* May the DVM grow by `count` nodes? LEDGER_NODES_MAX bounds all of them. */
-static bool count_ok(const struct dvm_head *h, json_int_t count)
+static bool count_ok(const struct dvm_head *h, int64_t count)
 {
-	return count >= 1 && count <= (json_int_t)(LEDGER_NODES_MAX -
-						   h->options.nodes);
+	return count >= 1 && count <= (int64_t)(LEDGER_NODES_MAX - h->options.nodes);
 }
 
-/* The size of a request's "nodes", which are names or a number. */
-static json_int_t count_of(json_t *nodes)
+static bool is_there(const struct head_node *n)
 {
-	return json_is_array(nodes) ? (json_int_t)json_array_size(nodes) :
-				      json_integer_value(nodes);
+	return !n->lost && !n->leaving;
 }
 
-/* Nodes of these names can come: a node that is lost, or has left, may come back. */
-static bool are_new(struct dvm_head *h, const struct head_client *c, json_t *request,
-		    json_t *names)
+/*
+ * Nodes of these names are there, for a request to shrink, or can come: one that is lost,
+ * or has left, may come back.
+ */
+static bool names_ok(const struct dvm_head *h, const struct node_names *n, bool there,
+		     struct head_refusal *no)
 {
-	json_t *name;
-	size_t i;
+	for (int64_t i = 0; n->names && i < n->count; i++) {
+		const char *name = n->names[i];
+		uint32_t node = name ? head_find_node(h, name) : NODE_NONE;
+		const struct head_node *found = node == NODE_NONE ? NULL : &h->nodes[node];
 
-	json_array_foreach(names, i, name) {
-		const char *text = json_string_value(name);
-		uint32_t node = text ? head_find_node(h, text) : NODE_NONE;
-
-		if (!text || (node != NODE_NONE && !h->nodes[node].lost)) {
-			client_refuse(h, c, request, text ? "node %s is here already" :
-				      "a node has no %s", text ? text : "name");
-			return false;
-		}
+		if (there && !(found && is_there(found)))
+			return head_refuse(no, "there is no node %s here",
+					   name ? name : "without a name");
+		if (!there && (!name || (found && !found->lost)))
+			return head_refuse(no, name ? "node %s is here already" :
+					   "a node has no %s", name ? name : "name");
 	}
 	return true;
 }
 
-/* With commas between them. 0 or -ENOMEM; nothing when these are no names. */
-static int join(struct buf *out, json_t *names)
+/* With commas between them. 0 or -ENOMEM; nothing when there are no names. */
+static int join(struct buf *out, const struct node_names *n)
 {
-	json_t *name;
-	size_t i;
 	int rc = 0;
 
-	json_array_foreach(names, i, name)
-		rc = rc ? rc : buf_printf(out, "%s%s", i ? "," : "",
-					  json_string_value(name));
-	return rc || !i ? rc : buf_append(out, "", 1);
+	for (int64_t i = 0; n->names && !rc && i < n->count; i++)
+		rc = buf_printf(out, "%s%s", i ? "," : "", n->names[i]);
+	return rc || !n->names ? rc : buf_append(out, "", 1);
 }
 
 static const char *why_not(int rc)
@@ -174,61 +170,45 @@ static const char *why_not(int rc)
 	return strerror(-rc);
 }
 
-static int begin_growth(struct dvm_head *h, const struct head_client *c,
-			json_t *request, uint32_t count)
+static int begin_growth(struct dvm_head *h, const struct head_client *c, const char *tag,
+			const struct node_names *n, uint64_t job)
 {
-	json_t *job = json_object_get(request, "job");
 	struct buf names;
-	int rc = h->ops.grow ? make_room(h, count) : -ENOTSUP;
+	int rc = h->ops.grow ? make_room(h, (uint32_t)n->count) : -ENOTSUP;
 
 	if (rc)
 		return rc;
-	h->growth.nodes = count;
+	h->growth.nodes = (uint32_t)n->count;
 	h->growth.client = c->number;
-	h->growth.request = json_incref(request);
+	h->growth.tag = tag ? strdup(tag) : NULL;
 	buf_init(&names, NAMES_MAX);
-	rc = join(&names, json_object_get(request, "nodes"));
-	rc = rc ? rc : h->ops.grow(h->arg, count, (uint64_t)json_integer_value(job),
-				   names.data);
+	rc = tag && !h->growth.tag ? -ENOMEM : join(&names, n);
+	rc = rc ? rc : h->ops.grow(h->arg, h->growth.nodes, job, names.data);
 	buf_free(&names);
 	if (rc)
 		head_growth_forget(h);
 	return rc;
 }
 
-/* "nodes": names, or how many; "job": of which, where it is another one. */
-void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *request)
+bool head_grow(struct dvm_head *h, const struct head_client *c, const char *tag,
+	       const struct node_names *n, int64_t job, struct head_refusal *no)
 {
-	json_t *nodes = json_object_get(request, "nodes");
-	json_int_t count = count_of(nodes);
-	json_int_t job = json_integer_value(json_object_get(request, "job"));
 	int rc;
 
-	if (h->phase != HEAD_SERVES || !head_is_ready(h) || h->growth.nodes) {
-		client_refuse(h, c, request, h->growth.nodes ?
-			      "this DVM is growing already" :
-			      "this DVM is starting or stopping");
-		return;
-	}
-	if (!count_ok(h, count) || job < 0) {
-		client_refuse(h, c, request, "\"nodes\" is a list of names or a number, up to %u altogether, and \"job\" the number of a job",
-			      LEDGER_NODES_MAX);
-		return;
-	}
-	if (!are_new(h, c, request, nodes))
-		return;
-	rc = begin_growth(h, c, request, (uint32_t)count);
-	if (rc)
-		client_refuse(h, c, request, "no more daemons can be started: %s",
-			      why_not(rc));
+	if (h->phase != HEAD_SERVES || !head_is_ready(h) || h->growth.nodes)
+		return head_refuse(no, "%s", h->growth.nodes ?
+				   "this DVM is growing already" :
+				   "this DVM is starting or stopping");
+	if (!count_ok(h, n->count) || job < 0)
+		return head_refuse(no, "\"nodes\" is a list of names or a number, up to %u altogether, and \"job\" the number of a job",
+				   LEDGER_NODES_MAX);
+	if (!names_ok(h, n, false, no))
+		return false;
+	rc = begin_growth(h, c, tag, n, (uint64_t)job);
+	return !rc || head_refuse(no, "no more daemons can be started: %s", why_not(rc));
 }
 
 /* ---- shrinking ---- */
-
-static bool is_there(const struct head_node *n)
-{
-	return !n->lost && !n->leaving;
-}
 
 static uint32_t count_there(const struct dvm_head *h)
 {
@@ -262,52 +242,20 @@ static uint32_t idlest(const struct dvm_head *h)
 	return found;
 }
 
-/* The names are of different nodes that are there. */
-static bool names_ok(struct dvm_head *h, const struct head_client *c,
-		     json_t *request, json_t *names)
+bool head_shrink(struct dvm_head *h, const struct node_names *n, const int64_t *grace_s,
+		 struct head_refusal *no)
 {
-	json_t *name;
-	size_t i;
+	uint64_t ms = grace_s ? (uint64_t)*grace_s * 1000 : UINT64_MAX;
 
-	json_array_foreach(names, i, name) {
-		const char *text = json_string_value(name);
-		uint32_t node = text ? head_find_node(h, text) : NODE_NONE;
-
-		if (node == NODE_NONE || !is_there(&h->nodes[node])) {
-			client_refuse(h, c, request, "there is no node %s here",
-				      text ? text : "without a name");
-			return false;
-		}
-	}
+	if (n->count < 1 || (grace_s && (*grace_s < 0 || *grace_s > SECONDS_MAX)))
+		return head_refuse(no, "\"nodes\" is a list of names or a number, and \"grace\" one of seconds");
+	if (n->count >= count_there(h))
+		return head_refuse(no, "that would remove all nodes: stop the DVM with pmi2x-dvm down");
+	if (!names_ok(h, n, true, no))
+		return false;
+	for (int64_t i = 0; i < n->count; i++)
+		begin_leaving(h, n->names ? head_find_node(h, n->names[i]) : idlest(h), ms);
 	return true;
-}
-
-/* "nodes": names, or how many; "grace": seconds that what runs there has. */
-void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *request)
-{
-	json_t *nodes = json_object_get(request, "nodes"), *name;
-	json_t *grace = json_object_get(request, "grace");
-	json_int_t seconds = json_integer_value(grace);
-	json_int_t count = count_of(nodes);
-	uint64_t ms = grace ? (uint64_t)seconds * 1000 : UINT64_MAX;
-	size_t i;
-
-	if (count < 1 || seconds < 0 || seconds > SECONDS_MAX) {
-		client_refuse(h, c, request, "\"nodes\" is a list of names or a number, and \"grace\" one of seconds");
-		return;
-	}
-	if (count >= count_there(h)) {
-		client_refuse(h, c, request, "that would remove all nodes: stop the DVM with pmi2x-dvm down");
-		return;
-	}
-	if (!names_ok(h, c, request, nodes))
-		return;
-	json_array_foreach(nodes, i, name)
-		begin_leaving(h, head_find_node(h, json_string_value(name)), ms);
-	for (json_int_t n = json_is_array(nodes) ? count : 0; n < count; n++)
-		begin_leaving(h, idlest(h), ms);
-	client_answer(h, c, request, json_pack("{s:s,s:I}", "ev", "ok", "nodes",
-					       count));
 }
 
 /* ---- draining ---- */

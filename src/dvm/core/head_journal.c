@@ -68,9 +68,10 @@ static int put_profile(struct dvm_head *h, struct head_profile *p)
 	return rc;
 }
 
-int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json)
+int journal_submit(struct dvm_head *h, const struct head_task *t,
+		   const struct dvm_bytes *text)
 {
-	struct journal_record r = {
+	const struct journal_record r = {
 		.type = JOURNAL_SUBMIT,
 		.submit = {
 			.task = t->id,
@@ -78,21 +79,12 @@ int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json)
 			.profile = t->profile->number,
 			.tied = t->tied || t->spawned,
 			.line = t->line,
+			.json = *text,
 		},
 	};
-	char *text;
-	int rc;
+	int rc = h->journal.on ? put_profile(h, t->profile) : 0;
 
-	if (!h->journal.on)
-		return 0;
-	text = json_dumps(json, JSON_COMPACT);
-	if (!text)
-		return -ENOMEM;
-	r.submit.json = (struct dvm_bytes){ text, strlen(text) };
-	rc = put_profile(h, t->profile);
-	rc = rc ? rc : put(h, &r, DURABLE_NOW);
-	free(text);
-	return rc;
+	return rc ? rc : put(h, &r, DURABLE_NOW);
 }
 
 static uint32_t slots_of(const struct ledger_placement *p)

@@ -6,10 +6,7 @@
 #include "dvm/core/head_private.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <utlist.h>
 
@@ -68,41 +65,39 @@ static int hold(struct head_client *c, const char *line, size_t len, uint64_t at
 	return buf_append(&last->lines, line, len);
 }
 
+void client_cut_off(struct dvm_head *h, struct head_client *c)
+{
+	if (!c->broken)
+		client_break_off(h, c->number);
+	c->broken = true;
+	client_drop_held(c);
+}
+
 /* One that would not get all of it gets nothing more, and the end. */
-static void send_or_hold(struct dvm_head *h, struct head_client *c, const char *line,
-			 size_t len, uint64_t at)
+void client_send_at(struct dvm_head *h, struct head_client *c, const char *line, size_t len,
+		    uint64_t at)
 {
 	if (c->broken)
 		return;
-	if (!c->held && journal_is_safe(h, at)) {
+	if (!c->held && journal_is_safe(h, at))
 		give(h, c, line, len);
-	} else if (hold(c, line, len, at)) {
-		c->broken = true;
-		client_drop_held(c);
-		client_break_off(h, c->number);
-	}
+	else if (hold(c, line, len, at))
+		client_cut_off(h, c);
 }
 
-void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at)
+void client_tell(struct dvm_head *h, uint32_t client, const struct head_event *e)
 {
-	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
 	struct head_client *c = client_find(h, client);
-	size_t len = text ? strlen(text) : 0;
+	struct buf line;
 
-	if (text && c) {
-		text[len] = '\n'; /* in place of its NUL */
-		send_or_hold(h, c, text, len + 1, at);
-	} else if (c && !c->broken) {
-		c->broken = true; /* no memory: it would wait forever */
-		client_break_off(h, client);
-	}
-	free(text);
-	json_decref(event);
-}
-
-void client_tell(struct dvm_head *h, uint32_t client, json_t *event)
-{
-	client_tell_at(h, client, event, 0);
+	if (!c)
+		return;
+	buf_init(&line, HELD_MAX);
+	if (h->ops.format->write_event(e, &line))
+		client_cut_off(h, c); /* no memory: it would wait forever */
+	else
+		client_send_at(h, c, line.data, line.len, 0);
+	buf_free(&line);
 }
 
 void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now)
@@ -113,34 +108,4 @@ void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now)
 	h->journal.safe = position;
 	HASH_ITER(hh, h->clients, c, next)
 		send_safe(h, c);
-}
-
-/* The answer belongs to the request of this tag. */
-void client_answer_at(struct dvm_head *h, const struct head_client *c,
-		      json_t *request, json_t *event, uint64_t at)
-{
-	json_t *tag = json_object_get(request, "tag");
-
-	if (event && tag)
-		json_object_set(event, "tag", tag);
-	client_tell_at(h, c->number, event, at);
-}
-
-void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
-		   json_t *event)
-{
-	client_answer_at(h, c, request, event, 0);
-}
-
-void client_refuse(struct dvm_head *h, const struct head_client *c,
-		   json_t *request, const char *fmt, ...)
-{
-	char why[DVM_TEXT_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	client_answer(h, c, request, json_pack("{s:s,s:o}", "ev", "error", "why",
-					       report_name(why)));
 }

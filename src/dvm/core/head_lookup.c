@@ -5,7 +5,19 @@
  */
 #include "dvm/core/head_private.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+bool head_refuse(struct head_refusal *no, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(no->why, sizeof(no->why), fmt, ap);
+	va_end(ap);
+	return false;
+}
 
 /* ---- nodes ---- */
 

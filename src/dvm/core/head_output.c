@@ -16,6 +16,7 @@
 #define WINDOW ((uint32_t)256 << 10)       /* bytes of a part */
 #define WINDOWS_CLIENT ((uint64_t)4 << 20) /* of a client; then its parts get small ones */
 #define WINDOWS_ALL ((uint64_t)16 << 20)   /* of all, as above */
+#define LINE_SIZE_MAX ((size_t)256 << 20) /* bytes of a line */
 #define HELD UINT64_MAX
 #define WAITS_MS 1000 /* then a part waits for its reader, as "why" sees it */
 
@@ -202,7 +203,7 @@ static struct reader *reader_of(struct head_output *o, uint32_t client)
 }
 
 /* Before o->sent has grown by what is told. */
-static void tell(struct dvm_head *h, struct head_output *o, json_t *event)
+static void tell(struct dvm_head *h, struct head_output *o, const struct buf *line)
 {
 	const struct watcher *w;
 	struct head_client *c;
@@ -213,7 +214,7 @@ static void tell(struct dvm_head *h, struct head_output *o, json_t *event)
 		if (!c)
 			continue;
 		r = reader_of(o, w->client);
-		client_tell(h, w->client, json_incref(event));
+		client_send_at(h, c, line->data, line->len, 0);
 		if (r)
 			r->mark = c->held ? HELD : c->sent;
 	}
@@ -235,7 +236,8 @@ void output_take(struct dvm_head *h, struct head_task *t, uint32_t node,
 {
 	struct head_output *o = find(t, node);
 	uint64_t cost = dvm_output_cost(m->data.len);
-	json_t *event;
+	const struct head_event e = { .type = EVENT_OUTPUT, .output = { t->id, m } };
+	struct buf line;
 
 	o = o ? o : add(h, t, node, DVM_WINDOW_MIN);
 	if (!o) {
@@ -243,9 +245,10 @@ void output_take(struct dvm_head *h, struct head_task *t, uint32_t node,
 		return;
 	}
 	if (first_reader(h, t)) {
-		event = report_output(t, m);
-		tell(h, o, event);
-		json_decref(event);
+		buf_init(&line, LINE_SIZE_MAX);
+		if (!h->ops.format->write_event(&e, &line))
+			tell(h, o, &line);
+		buf_free(&line);
 	}
 	o->sent += cost;
 	if (o->sent - o->credited + DVM_OUTPUT_EXTRA >= o->window && !o->full_ms)

@@ -3,21 +3,14 @@
 #ifndef PMI2X_DVM_HEAD_PRIVATE_H
 #define PMI2X_DVM_HEAD_PRIVATE_H
 
-#include "dvm/core/head_state.h"
+#include "dvm/core/head_requests.h"
 
 /* ---- head_lookup.c ---- */
 
-const char *head_node_name(const struct dvm_head *h, uint32_t node);
-/* The node of this name, rather one that is not lost, or NODE_NONE. */
-uint32_t head_find_node(const struct dvm_head *h, const char *name);
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
-bool head_is_ready(const struct dvm_head *h);
 bool head_has_lost_all(const struct dvm_head *h);
-/* Could a task of this DVM have this number? The next one that could. */
-bool head_is_own_id(const struct dvm_head *h, uint64_t id);
+/* The next number that a task of this DVM could have. */
 uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
-struct head_task *task_find(struct dvm_head *h, uint64_t id);
-struct head_client *client_find(struct dvm_head *h, uint32_t number);
 
 /* ---- head.c ---- */
 
@@ -52,14 +45,7 @@ void done_send(struct dvm_head *h);
 
 /* ---- head_growth.c ---- */
 
-/* It gets no more tasks; `why` is NULL when a client has asked for that. */
-void head_drain_node(struct dvm_head *h, uint32_t node, const char *why);
-void head_undrain_node(struct dvm_head *h, uint32_t node);
-
-/* The requests {"op":"grow", ...} and {"op":"shrink", ...}. */
-void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *request);
-void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *request);
-/* One of those that are to come has. */
+/* One of the nodes that are to come has. */
 void head_growth_registered(struct dvm_head *h);
 void head_growth_forget(struct dvm_head *h);
 void head_node_free(struct head_node *n);
@@ -74,19 +60,12 @@ void head_drain(struct dvm_head *h);
 
 /* ---- head_unreached.c ---- */
 
-/* The request {"op":"unreached"}. */
-void head_unreached_request(struct dvm_head *h, struct head_client *c, json_t *request);
 void head_unreached_turn(struct dvm_head *h);
 /* A client has asked for the end: nodes that cannot be reached are not waited for. */
 void head_down_begins(struct dvm_head *h, uint32_t client);
 
 /* ---- head_wait.c ---- */
 
-/* 0 or -ENOMEM. A task that has ended is told of in this turn. */
-int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
-/* The requests {"op":"wait", ...} and {"op":"waited"}. */
-void wait_request(struct dvm_head *h, struct head_client *c, json_t *request);
-void waited_request(struct dvm_head *h, struct head_client *c, json_t *request);
 /* The result of a task is not kept any more. */
 void wait_task_forgotten(struct dvm_head *h, const struct head_task *t);
 /* A client has gone: what it has not confirmed is for others. */
@@ -98,13 +77,6 @@ struct unwaited wait_unkept(const struct dvm_head *h);
 
 /* ---- head_profile.c ---- */
 
-/* Define it, or find the same; one use is counted. NULL: no memory. */
-struct head_profile *profile_define(struct dvm_head *h, const char *id,
-				    const char *cwd, struct buf *env,
-				    const struct dvm_limits *limits);
-/* "umask" and "limits" of a profile. NULL, or what is wrong with them. */
-const char *profile_read_limits(json_t *json, struct dvm_limits *out);
-struct head_profile *profile_find(struct dvm_head *h, const char *id);
 void profile_release(struct dvm_head *h, struct head_profile *p);
 /* The node gets it, unless it has it. */
 void profile_send(struct dvm_head *h, struct head_profile *p, uint32_t node);
@@ -118,7 +90,6 @@ void task_spec_free(struct task_spec *s);
  */
 struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
 			      struct head_profile *profile, int *error);
-void task_cancel(struct dvm_head *h, struct head_task *t);
 /* A client has gone: end what is tied to it. */
 void tasks_lose_client(struct dvm_head *h, uint32_t client);
 /* Ends tasks that can never run any more, unless they wait for another head. */
@@ -136,8 +107,6 @@ void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, cons
 void task_end_queued(struct dvm_head *h, struct head_task *t);
 /* Why it has failed, or is about to. */
 void task_set_why(struct head_task *t, const char *why);
-/* The last that was submitted has not been. */
-void task_undo(struct dvm_head *h, struct head_task *t);
 void tasks_free(struct dvm_head *h);
 void task_result_free(struct task_result *r);
 /* Is a move between these states legal? */
@@ -146,8 +115,6 @@ bool task_may_move(enum task_state from, enum task_state to);
 void task_move(struct dvm_head *h, struct head_task *t, enum task_state state);
 /* It has ended: all are told. */
 void task_end(struct dvm_head *h, struct head_task *t);
-/* Nodes that have been told of the task signal its ranks; 0: they end them with grace. */
-void task_signal_parts(struct dvm_head *h, const struct head_task *t, uint32_t number);
 
 /* ---- head_launch.c ---- */
 
@@ -193,9 +160,6 @@ void asks_ready(struct dvm_head *h, const struct dvm_ready *m);
 
 /* ---- head_spawned.c ---- */
 
-/* Would it fit if nothing ran but the task and who has spawned it? */
-bool spawned_fits_beside(const struct dvm_head *h, const struct head_task *parent,
-			 const struct ledger_shape *shape);
 /* The task is to be ended: so are those that it has spawned. */
 void spawned_cancel(struct dvm_head *h, struct head_task *t);
 /* This try of the task has ended. */
@@ -205,27 +169,16 @@ void spawned_free(struct head_spawn *s);
 void spawned_answer(struct dvm_head *h, struct head_spawn *s, const char *why);
 void spawned_reply(struct dvm_head *h, uint32_t node, const struct dvm_spawned *a);
 
-/* ---- head_spec.c ---- */
-
-/* How "output" names it. */
-const char *spec_output_name(enum dvm_output output);
-
 /* ---- head_submit.c ---- */
 
-/* The request {"op":"submit", ...}. */
-void submit_request(struct dvm_head *h, struct head_client *c, json_t *request);
-
-/* A task as above for another one; NULL, and why it cannot be. `spawned`: taken over. */
-struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
+/* A task that another one spawns; NULL, and why it cannot be. `spawned`: taken over. */
+struct head_task *submit_spawned(struct dvm_head *h, const struct dvm_bytes *text,
 				 struct head_spawn *spawned, char *why, size_t size);
-/* How "output" names it. */
-const char *submit_output_name(enum dvm_output output);
-
 /*
  * A task of the journal, as it was submitted, with its id as h->next_id. NULL: no memory.
  * `why` is empty, or says why it cannot run here; it is queued all the same.
  */
-struct head_task *submit_again(struct dvm_head *h, json_t *json,
+struct head_task *submit_again(struct dvm_head *h, const struct dvm_bytes *text,
 			       struct head_profile *p, char *why, size_t size);
 
 /* ---- head_journal.c ---- */
@@ -233,7 +186,8 @@ struct head_task *submit_again(struct dvm_head *h, json_t *json,
 void journal_init(struct dvm_head *h);
 void journal_free(struct dvm_head *h);
 /* Records. Without a journal, nothing. */
-int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json);
+int journal_submit(struct dvm_head *h, const struct head_task *t,
+		   const struct dvm_bytes *text);
 void journal_start(struct dvm_head *h, struct head_task *t);
 void journal_cancel(struct dvm_head *h, const struct head_task *t);
 void journal_end(struct dvm_head *h, struct head_task *t);
@@ -248,8 +202,6 @@ bool journal_flush(struct dvm_head *h);
 bool journal_ready(struct dvm_head *h);
 /* Is what is before this position as safe as it is to be? */
 bool journal_is_safe(const struct dvm_head *h, uint64_t position);
-/* Somebody waits, if what has been recorded is not safe. */
-void journal_hurry(struct dvm_head *h);
 /*
  * Around the records of a request to submit, which are written together, or not at all.
  * 0, or why they are not written. *at: where they are safe.
@@ -259,11 +211,7 @@ int journal_end_request(struct dvm_head *h, uint64_t *at);
 
 /* ---- head_why.c ---- */
 
-/* A new reference to what keeps a task where it is: texts. */
-json_t *why_reasons(struct dvm_head *h, const struct head_task *t);
-/* Ask its nodes how it is, for a client: how many of them are asked. */
-uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client);
-/* One has answered. */
+/* A node has answered. */
 void why_told(struct dvm_head *h, const struct dvm_told *m);
 
 /* ---- head_lines.c ---- */
@@ -271,36 +219,7 @@ void why_told(struct dvm_head *h, const struct dvm_told *m);
 /* Its connection ends. */
 void client_break_off(struct dvm_head *h, uint32_t client);
 void client_drop_held(struct head_client *c);
-/* Send it; one reference is taken over. */
-void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
-/* As above, when the journal is safe up to this position. */
-void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at);
-/* As above, in answer to a request. */
-void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
-		   json_t *event);
-void client_answer_at(struct dvm_head *h, const struct head_client *c,
-		      json_t *request, json_t *event, uint64_t at);
-void client_refuse(struct dvm_head *h, const struct head_client *c,
-		   json_t *request, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-/* ---- head_select.c ---- */
-
-typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
-			uint32_t client);
-/* Do it to the tasks of a list: how many there are. */
-size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
-		       json_t *request, uint32_t client);
-/*
- * Do it to those of "ids", or, with "all": true or a "name", to those that have not ended.
- * *count: how many there are. *unkept: that have ended, and whose results are not kept.
- * False: the client has been told what is wrong.
- */
-bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
-		      task_fn fn, size_t *count, size_t *unkept);
-/* The task of "id"; NULL: the client has been told why not. */
-struct head_task *client_find_task(struct dvm_head *h, const struct head_client *c,
-				   json_t *request);
+void client_tell(struct dvm_head *h, uint32_t client, const struct head_event *e);
 
 /* ---- head_output.c ---- */
 
@@ -318,29 +237,12 @@ void output_turn(struct dvm_head *h);
 /* The node whose output waits for a client, or NODE_NONE. `who`: the client's name. */
 uint32_t output_waits(struct dvm_head *h, const struct head_task *t, char *who, size_t size);
 
-/* ---- head_text.c ---- */
-
-/*
- * A new reference to bytes as JSON, which has text only: each byte travels as the
- * character of its number. Or NULL.
- */
-json_t *report_bytes(const char *data, size_t len);
-/* A name, as it is where it is text. */
-json_t *report_name(const char *name);
-
 /* ---- head_report.c ---- */
 
-/* A new reference to what a client is told of a task, or NULL. */
-json_t *report_task(const struct dvm_head *h, const struct head_task *t);
-/* As report_task, and its command, at most `max` bytes of it, and its line in a file. */
-json_t *report_listed(const struct dvm_head *h, const struct head_task *t, size_t max);
-json_t *report_status(const struct dvm_head *h);
 /* The task has ended: its watchers are told at the end of the turn. */
 void report_ended(struct dvm_head *h, struct head_task *t);
 void report_ended_to(struct dvm_head *h, struct head_task *t,
 		     uint32_t client);
-/* A new reference to an event with output, or NULL. */
-json_t *report_output(const struct head_task *t, const struct dvm_output_msg *m);
 /*
  * Tell clients that wait for tasks that a node is "lost" (why, and how many tasks ran
  * there), or has "joined" or "returned".

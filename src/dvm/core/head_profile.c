@@ -69,40 +69,6 @@ void profile_release(struct dvm_head *h, struct head_profile *p)
 	profile_free(p);
 }
 
-static int limit_of_name(const char *name)
-{
-	int i = 0;
-
-	while (i < DVM_LIMITS && strcmp(name, dvm_limit_names[i]))
-		i++;
-	return i;
-}
-
-const char *profile_read_limits(json_t *json, struct dvm_limits *out)
-{
-	json_t *mask = json_object_get(json, "umask"), *value;
-	json_t *limits = json_object_get(json, "limits");
-	json_int_t bits = json_integer_value(mask);
-	const char *name;
-
-	memset(out, 0, sizeof(*out));
-	if (mask && (!json_is_integer(mask) || bits < 0 || bits > 0777))
-		return "\"umask\" of a profile must be a number from 0 to 511";
-	out->umask = mask ? (uint32_t)bits | DVM_UMASK_GIVEN : 0;
-	if (limits && !json_is_object(limits))
-		return "\"limits\" of a profile must be an object";
-	json_object_foreach(limits, name, value) {
-		int i = limit_of_name(name);
-
-		if (i == DVM_LIMITS || !json_is_integer(value))
-			return "\"limits\" of a profile: each is the name of a limit, as NOFILE, and a number, or -1 for none";
-		out->given |= 1u << i;
-		out->soft[i] = json_integer_value(value) < 0 ? DVM_LIMIT_NONE :
-			       (uint64_t)json_integer_value(value);
-	}
-	return NULL;
-}
-
 static bool note_sent(struct dvm_head *h, struct head_profile *p, uint32_t node)
 {
 	uint8_t *sent;

@@ -1,157 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports to clients about tasks and nodes, as JSON. */
+/* Events for clients: about tasks that have ended, and about nodes. */
 #include "dvm/core/head_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
 
-#include "libutil/base64.h"
+#define ENDED_BYTES ((size_t)1 << 20) /* of results in an event, about */
 
-#define ENDED_BYTES ((size_t)1 << 20) /* of results in an event, and */
-#define RESULT_BYTES 512              /* of each, without its output */
-#define NODES_SHOWN_MAX 64 /* of a task, by name */
-#define CHARACTER_MAX 4    /* bytes of a character of UTF-8 */
+/* ---- tasks that have ended ---- */
 
-static void set_bytes(json_t *o, const char *key, const char *data, size_t len)
+/* 0 or a negative errno. */
+static int add_result(const struct dvm_head *h, struct head_client *c, const struct head_task *t)
 {
-	if (data)
-		json_object_set_new(o, key, report_bytes(data, len));
-}
+	bool first = !c->ended.len, full = c->ended.len - c->ended_last >= ENDED_BYTES;
+	int rc = full ? h->ops.format->close_results(&c->ended) : 0;
 
-/* ---- tasks ---- */
-
-static const char *state_name(const struct head_task *t)
-{
-	switch (t->state) {
-	case TASK_QUEUED:
-	case TASK_HELD:
-		return "queued";
-	case TASK_PLACED:
-	case TASK_LAUNCHED:
-		return "running";
-	default:
-		return t->result.cancelled ? "cancelled" :
-		       t->result.status ? "failed" : "done";
-	}
-}
-
-static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
-{
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; t->placement && i < t->placement->count &&
-			     i < NODES_SHOWN_MAX; i++)
-		json_array_append_new(list, report_name(head_node_name(
-			h, t->placement->parts[i].node)));
-	return list;
-}
-
-static void set_result(json_t *o, const struct head_task *t)
-{
-	const struct task_result *r = &t->result;
-
-	json_object_set_new(o, "code", json_integer(dvm_exit_code(r->status)));
-	if (r->status & 0x7f)
-		json_object_set_new(o, "signal", json_integer(r->status & 0x7f));
-	if (r->status)
-		json_object_set_new(o, "rank", json_integer(r->rank));
-	if (r->too_long)
-		json_object_set_new(o, "too_long", json_true());
-	if (r->why)
-		json_object_set_new(o, "why", report_bytes(r->why, strlen(r->why)));
-	set_bytes(o, "out", r->out, r->out_len);
-	set_bytes(o, "err", r->err, r->err_len);
-	json_object_set_new(o, "usage", json_pack("[f,f,I]", r->user_us / 1e6,
-		r->system_us / 1e6, (json_int_t)r->peak_kib));
-}
-
-/* The beginning of a text, without a part of a character at its end. */
-static json_t *text_begin(const char *text, size_t len)
-{
-	json_t *out = NULL;
-
-	for (size_t cut = 0; !out && cut < CHARACTER_MAX && cut <= len; cut++)
-		out = json_stringn(text, len - cut);
-	return out;
-}
-
-/* The arguments of the command, up to `max` bytes of them. */
-static void set_command(json_t *o, const struct head_task *t, size_t max)
-{
-	const struct dvm_bytes texts = { t->spec.argv, t->spec.argv_len };
-	json_t *list = json_array();
-	const char *a = t->spec.argv ? dvm_texts_next(&texts, NULL) : NULL;
-	size_t len;
-
-	for (; a && max; a = dvm_texts_next(&texts, a)) {
-		len = strlen(a);
-		json_array_append_new(list, text_begin(a, len < max ? len : max));
-		if (len >= max)
-			break;
-		max -= len + 1;
-	}
-	json_object_set_new(o, "argv", list);
-	if (a || t->argv_cut)
-		json_object_set_new(o, "argv_cut", json_true());
-	if (t->line)
-		json_object_set_new(o, "line", json_integer((json_int_t)t->line));
-	if (t->spec.path)
-		json_object_set_new(o, "path", json_string(t->spec.path));
-	if (t->spec.error)
-		json_object_set_new(o, "error", json_string(t->spec.error));
-	if (t->spec.number)
-		json_object_set_new(o, "number", json_integer((json_int_t)t->spec.number));
-}
-
-json_t *report_listed(const struct dvm_head *h, const struct head_task *t, size_t max)
-{
-	json_t *o = report_task(h, t);
-
-	set_command(o, t, max);
-	return o;
-}
-
-json_t *report_task(const struct dvm_head *h, const struct head_task *t)
-{
-	json_t *o = json_object();
-
-	json_object_set_new(o, "id", json_integer((json_int_t)t->id));
-	if (t->spec.name)
-		json_object_set_new(o, "name", report_name(t->spec.name));
-	if (t->spawned)
-		json_object_set_new(o, "parent",
-				    json_integer((json_int_t)t->spawned->parent_id));
-	json_object_set_new(o, "state", json_string(state_name(t)));
-	json_object_set_new(o, "ranks", json_integer(t->spec.shape.ranks));
-	json_object_set_new(o, "instance", json_integer(t->instance));
-	json_object_set_new(o, "t", json_pack("[f,f,f,f]",
-		t->submitted_ns / 1e9, t->placed_ns / 1e9, t->started_ns / 1e9,
-		t->ended_ns / 1e9));
-	json_object_set_new(o, "nodes", nodes_of(h, t));
-	if (t->state == TASK_ENDED)
-		set_result(o, t);
-	return o;
-}
-
-/* ---- events ---- */
-
-/* The list for a result: each event has at most about ENDED_BYTES. */
-static json_t *list_for(struct head_client *c, const struct head_task *t)
-{
-	size_t n;
-
-	if (!c->ended)
-		c->ended = json_array();
-	n = json_array_size(c->ended);
-	if (!n || c->ended_bytes >= ENDED_BYTES) {
-		json_array_append_new(c->ended, json_array());
-		c->ended_bytes = 0;
-		n++;
-	}
-	c->ended_bytes += RESULT_BYTES + t->result.out_len + t->result.err_len;
-	return json_array_get(c->ended, n - 1);
+	if (full)
+		c->ended_last = c->ended.len;
+	return rc ? rc : h->ops.format->write_result(h, t, first || full, &c->ended);
 }
 
 void report_ended_to(struct dvm_head *h, struct head_task *t, uint32_t client)
@@ -160,8 +27,8 @@ void report_ended_to(struct dvm_head *h, struct head_task *t, uint32_t client)
 
 	if (!c)
 		return;
-	json_array_append_new(list_for(c, t), t->result.status || t->cancelled ?
-			      report_listed(h, t, REPORT_COMMAND_MAX) : report_task(h, t));
+	if (add_result(h, c, t))
+		client_cut_off(h, c);
 	t->told = client;
 	if (t->end_at > c->ended_at)
 		c->ended_at = t->end_at;
@@ -175,117 +42,44 @@ void report_ended(struct dvm_head *h, struct head_task *t)
 		report_ended_to(h, t, w->client);
 }
 
-/* How many characters report_bytes needs as a line of JSON. */
-static size_t text_size(const unsigned char *data, size_t len)
+/* Each event is a line. */
+static void send_ended(struct dvm_head *h, struct head_client *c)
 {
-	size_t size = 0;
+	const char *line = c->ended.data, *end = line + c->ended.len, *next;
 
-	for (size_t i = 0; i < len; i++)
-		if (data[i] >= 0x80 || data[i] == '"' || data[i] == '\\' ||
-		    (data[i] < 0x20 && strchr("\b\f\n\r\t", data[i]) && data[i]))
-			size += 2;
-		else
-			size += data[i] < 0x20 ? 6 : 1;
-	return size;
-}
-
-static json_t *base64_of(const void *data, size_t len)
-{
-	char *text = malloc(BASE64_LEN(len) + 1);
-	json_t *out;
-
-	if (!text)
-		return NULL;
-	base64_encode(data, len, text);
-	out = json_stringn_nocheck(text, BASE64_LEN(len));
-	free(text);
-	return out;
-}
-
-/* As text, or as base64 where that is shorter: a NUL as text has six characters. */
-json_t *report_output(const struct head_task *t, const struct dvm_output_msg *m)
-{
-	const void *data = m->data.data;
-	size_t len = m->data.len;
-	bool is_text = text_size(data, len) <= BASE64_LEN(len);
-
-	return json_pack("{s:s,s:I,s:i,s:i,s:o}",
-		"ev", "output", "id", (json_int_t)t->id,
-		"rank", (int)m->rank, "fd", (int)m->fd, is_text ? "data" : "base64",
-		is_text ? report_bytes(data, len) : base64_of(data, len));
-}
-
-/* "none", "written", or why it cannot be. */
-static const char *journal_state(const struct dvm_head *h)
-{
-	int error = h->journal.error ? h->journal.error : h->journal.unsafe;
-
-	return !h->journal.on ? "none" : error ? strerror(-error) : "written";
-}
-
-static const char *node_state(const struct head_node *n)
-{
-	if (n->lost)
-		return n->left ? "left" : "lost";
-	return n->leaving ? "leaving" : n->drained ? "drained" : "up";
-}
-
-json_t *report_status(const struct dvm_head *h)
-{
-	json_t *nodes = json_array();
-
-	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++) {
-		const struct head_node *n = &h->nodes[i];
-
-		json_array_append_new(nodes, json_pack("{s:o,s:s,s:s*,s:i,s:i,s:i}",
-			"name", report_name(n->name),
-			"state", node_state(n),
-			"why", n->lost ? NULL : n->drained_why,
-			"cores", (int)ledger_node_has(h->ledger, i)->cores,
-			"gpus", (int)ledger_node_has(h->ledger, i)->gpus,
-			"free", n->lost ? 0 :
-				(int)ledger_node_free_cores(h->ledger, i)));
+	for (; line < end; line = next) {
+		next = (const char *)memchr(line, '\n', (size_t)(end - line)) + 1;
+		client_send_at(h, c, line, (size_t)(next - line), c->ended_at);
 	}
-	return json_pack("{s:s,s:o,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
-			 "ev", "status", "dvm", report_name(h->options.name),
-			 "build", h->options.build,
-			 "ready", head_is_ready(h),
-			 "expected", (int)h->options.nodes,
-			 "queued", (json_int_t)h->nqueued,
-			 "running", (json_int_t)h->nrunning,
-			 "ended", (json_int_t)h->done,
-			 "failed", (json_int_t)h->failed,
-			 "journal", journal_state(h),
-			 "nodes", nodes);
-}
-
-void report_node(struct dvm_head *h, uint32_t node, const char *state, const char *why,
-		 uint32_t tasks)
-{
-	struct head_client *c, *next;
-
-	HASH_ITER(hh, h->clients, c, next)
-		if (c->watches)
-			client_tell(h, c->number, json_pack("{s:s,s:o,s:s,s:o,s:I}",
-				"ev", "node", "name", report_name(h->nodes[node].name),
-				"state", state, "why", report_name(why),
-				"tasks", (json_int_t)tasks));
 }
 
 void report_turn(struct dvm_head *h)
 {
 	struct head_client *c, *next;
-	json_t *tasks;
-	size_t i;
 
 	HASH_ITER(hh, h->clients, c, next) {
-		if (!c->ended)
+		if (!c->ended.len)
 			continue;
-		json_array_foreach(c->ended, i, tasks)
-			client_tell_at(h, c->number, json_pack("{s:s,s:O}", "ev", "ended",
-							       "tasks", tasks), c->ended_at);
-		json_decref(c->ended);
-		c->ended = NULL;
-		c->ended_at = 0;
+		if (h->ops.format->close_results(&c->ended))
+			client_cut_off(h, c);
+		else
+			send_ended(h, c);
+		buf_free(&c->ended);
+		c->ended_at = c->ended_last = 0;
 	}
+}
+
+/* ---- nodes ---- */
+
+void report_node(struct dvm_head *h, uint32_t node, const char *state, const char *why,
+		 uint32_t tasks)
+{
+	const struct head_event e = {
+		.type = EVENT_NODE, .node = { h->nodes[node].name, state, why, tasks },
+	};
+	struct head_client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next)
+		if (c->watches)
+			client_tell(h, c->number, &e);
 }

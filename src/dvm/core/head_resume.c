@@ -124,7 +124,6 @@ static struct head_profile *no_profile(struct dvm_head *h)
 static struct head_task *queue_again(struct replay *r, const struct journal_submit *j,
 				     char *why, size_t size)
 {
-	json_t *json = json_loadb(j->json.data, j->json.len, 0, NULL);
 	struct head_profile *p;
 	struct old_profile *old;
 	struct head_task *t = NULL;
@@ -132,12 +131,11 @@ static struct head_task *queue_again(struct replay *r, const struct journal_subm
 	HASH_FIND(hh, r->profiles, &j->profile, sizeof(j->profile), old);
 	p = old ? old->profile : no_profile(r->h);
 	if (p)
-		t = submit_again(r->h, json, p, why, size);
+		t = submit_again(r->h, &j->json, p, why, size);
 	if (!old && t)
 		snprintf(why, size, "the profile of the task is not in the journal");
 	if (!old && p)
 		profile_release(r->h, p);
-	json_decref(json);
 	return t;
 }
 

@@ -3,7 +3,6 @@
 #ifndef PMI2X_DVM_HEAD_STATE_H
 #define PMI2X_DVM_HEAD_STATE_H
 
-#include <jansson.h>
 #include <uthash.h>
 
 #include "dvm/core/dvm_msg.h"
@@ -13,7 +12,6 @@
 #define NODE_NONE UINT32_MAX
 #define RETRIES_MAX 1000 /* of a task */
 #define PRIORITY_MAX 1000000
-#define REPORT_COMMAND_MAX 256 /* bytes of arguments, in lists and with failures */
 #define COMMAND_KEPT_MAX 1024  /* bytes of arguments of a task that has ended */
 
 struct head_node {
@@ -40,7 +38,7 @@ struct head_growth {
 	uint32_t nodes;      /* 0: none */
 	uint32_t registered; /* of these */
 	uint32_t client;     /* who waits for them, and */
-	json_t *request;
+	char *tag; /* the text of its request's tag, NULL: it has none */
 };
 
 /* An environment; see head_profile.c. */
@@ -174,8 +172,8 @@ struct head_client {
 	bool leaves;   /* it has asked for the end, if it is the last, and ends its connection */
 	bool refused;  /* it is of another version: what it asks is not heard */
 	struct unwaited unkept; /* of what it waits for */
-	json_t *ended; /* lists of tasks of this turn, one for each event; or NULL */
-	size_t ended_bytes; /* of the last list, about */
+	struct buf ended;  /* events with tasks that have ended in this turn, */
+	size_t ended_last; /* the last of which begins here */
 	uint64_t sent; /* bytes of lines: given to the host */
 	uint64_t windows; /* bytes: those of output that it is to read */
 	uint64_t ended_at; /* behind the last of their records */
@@ -243,9 +241,9 @@ struct dvm_head {
 };
 
 /* The task whose item in the queue it is. */
-static inline struct head_task *task_of_item(struct queue_item *item)
+static inline struct head_task *task_of_item(const struct queue_item *item)
 {
-	return (struct head_task *)((char *)item - offsetof(struct head_task, item));
+	return (struct head_task *)((char *)(uintptr_t)item - offsetof(struct head_task, item));
 }
 
 static inline bool task_waits(const struct head_task *t)

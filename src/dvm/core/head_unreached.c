@@ -25,26 +25,19 @@ static double until(const struct dvm_head *h, uint32_t node)
 	return (double)h->now.wall_ns / 1e9 + ms / 1e3;
 }
 
-/* A new reference to a list of the nodes that are silent for `silent` ms. */
-static json_t *list(const struct dvm_head *h, uint64_t silent)
+struct silent_node *head_unreached(const struct dvm_head *h, uint64_t silent, size_t *count)
 {
-	json_t *nodes = json_array();
+	struct silent_node *nodes = calloc(h->options.nodes + 1, sizeof(*nodes));
 	bool *on = h->options.away_ms ? tasks_end_on(h) : NULL;
 
-	for (uint32_t i = 0; on && i < h->options.nodes; i++)
+	*count = 0;
+	for (uint32_t i = 0; nodes && on && i < h->options.nodes; i++)
 		if (silent_ms(h, i) >= silent && on[i])
-			json_array_append_new(nodes, json_pack("{s:o,s:f,s:f}",
-				"name", report_name(head_node_name(h, i)),
-				"silent", (double)silent_ms(h, i) / 1e3,
-				"until", until(h, i)));
+			nodes[(*count)++] = (struct silent_node){
+				head_node_name(h, i), (double)silent_ms(h, i) / 1e3, until(h, i),
+			};
 	free(on);
 	return nodes;
-}
-
-void head_unreached_request(struct dvm_head *h, struct head_client *c, json_t *request)
-{
-	client_answer(h, c, request, json_pack("{s:s,s:o}", "ev", "unreached",
-					       "nodes", list(h, 0)));
 }
 
 void head_down_begins(struct dvm_head *h, uint32_t client)
@@ -82,17 +75,17 @@ static void leave_held(struct dvm_head *h)
 
 void head_unreached_turn(struct dvm_head *h)
 {
-	json_t *nodes;
+	struct head_event e = { .type = EVENT_UNREACHED };
+	struct silent_node *nodes;
 	bool *on;
 
 	if (!h->down_ms || h->now.ms < h->down_ms)
 		return;
 	h->down_ms = 0;
-	nodes = list(h, DOWN_MS);
-	if (json_array_size(nodes))
-		client_tell(h, h->down_client, json_pack("{s:s,s:O}", "ev", "unreached",
-							 "nodes", nodes));
-	json_decref(nodes);
+	e.unreached.nodes = nodes = head_unreached(h, DOWN_MS, &e.unreached.count);
+	if (e.unreached.count)
+		client_tell(h, h->down_client, &e);
+	free(nodes);
 	if (h->phase == HEAD_DRAINS)
 		leave_held(h);
 	on = tasks_end_on(h);

@@ -46,12 +46,6 @@ int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client)
 
 /* ---- requests ---- */
 
-static void wait_one(struct dvm_head *h, struct head_task *t, json_t *request,
-		     uint32_t client)
-{
-	(void)task_watch(h, t, client);
-}
-
 /* Results that are kept: how many the client will be told. */
 static size_t tell_ended(struct dvm_head *h, const struct head_client *c)
 {
@@ -74,32 +68,12 @@ static void give_unkept(struct dvm_head *h, struct head_client *c)
 	h->unkept = (struct unwaited){ 0 };
 }
 
-/*
- * "ids": these, "all": those that have not ended, and with "unwaited" all that nobody has
- * waited for. The answer tells of ends, by their number.
- */
-void wait_request(struct dvm_head *h, struct head_client *c, json_t *request)
+size_t wait_unwaited(struct dvm_head *h, struct head_client *c)
 {
-	bool unwaited = json_is_true(json_object_get(request, "unwaited"));
-	size_t count, unkept;
+	size_t n = tell_ended(h, c);
 
-	c->watches = true;
-	journal_hurry(h);
-	if (unwaited)
-		json_object_set_new(request, "all", json_true());
-	if (!client_for_tasks(h, c, request, wait_one, &count, &unkept))
-		return;
-	if (unwaited) {
-		count += tell_ended(h, c);
-		give_unkept(h, c);
-	}
-	client_answer_at(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
-		"ev", "ok", "tasks", (json_int_t)count,
-		"ended", (json_int_t)h->done, "failed", (json_int_t)h->failed,
-		"line", (json_int_t)h->line, "unkept", (json_int_t)unkept,
-		"before", (json_int_t)(unwaited ? c->unkept.tasks : 0),
-		"before_failed", (json_int_t)(unwaited ? c->unkept.failed : 0)),
-		h->journal.end_at);
+	give_unkept(h, c);
+	return n;
 }
 
 static void confirm(struct dvm_head *h, struct head_task *t)
@@ -110,21 +84,15 @@ static void confirm(struct dvm_head *h, struct head_task *t)
 	journal_waited(h, &w);
 }
 
-/* "ids": only these tasks. */
-static void confirm_some(struct dvm_head *h, const struct head_client *c, json_t *ids)
+void wait_confirm(struct dvm_head *h, const struct head_client *c, uint64_t task)
 {
-	struct head_task *t;
-	json_t *id;
-	size_t i;
+	struct head_task *t = task_find(h, task);
 
-	json_array_foreach(ids, i, id) {
-		t = task_find(h, (uint64_t)json_integer_value(id));
-		if (t && t->state == TASK_ENDED && t->told == c->number && !t->waited)
-			confirm(h, t);
-	}
+	if (t && t->state == TASK_ENDED && t->told == c->number && !t->waited)
+		confirm(h, t);
 }
 
-static void confirm_all(struct dvm_head *h, struct head_client *c)
+void wait_confirm_all(struct dvm_head *h, struct head_client *c)
 {
 	const struct journal_waited w = { 0, c->unkept.tasks, c->unkept.failed };
 	struct head_task *t;
@@ -135,18 +103,6 @@ static void confirm_all(struct dvm_head *h, struct head_client *c)
 	DL_FOREACH(h->ended, t)
 		if (t->told == c->number && !t->waited)
 			confirm(h, t);
-}
-
-/* This client has reported the tasks that it was told of. */
-void waited_request(struct dvm_head *h, struct head_client *c, json_t *request)
-{
-	json_t *ids = json_object_get(request, "ids");
-
-	if (ids)
-		confirm_some(h, c, ids);
-	else
-		confirm_all(h, c);
-	client_answer(h, c, request, json_pack("{s:s}", "ev", "ok"));
 }
 
 /* ---- what is not kept ---- */

@@ -10,7 +10,7 @@
 /* ---- reasons ---- */
 
 __attribute__((format(printf, 2, 3)))
-static void add(json_t *reasons, const char *fmt, ...)
+static void add(struct buf *reasons, const char *fmt, ...)
 {
 	char text[DVM_TEXT_MAX];
 	va_list ap;
@@ -18,7 +18,7 @@ static void add(json_t *reasons, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	json_array_append_new(reasons, report_name(text));
+	(void)buf_append(reasons, text, strlen(text) + 1);
 }
 
 static const char *ending(uint64_t n)
@@ -29,7 +29,7 @@ static const char *ending(uint64_t n)
 /* ---- what it lacks ---- */
 
 static void lacks_counters(const struct dvm_head *h, const struct ledger_shape *s,
-			   json_t *reasons)
+			   struct buf *reasons)
 {
 	const char *name;
 	uint32_t left;
@@ -41,7 +41,7 @@ static void lacks_counters(const struct dvm_head *h, const struct ledger_shape *
 }
 
 static void lacks_places(const struct dvm_head *h, const struct ledger_shape *s,
-			 json_t *reasons)
+			 struct buf *reasons)
 {
 	for (uint32_t i = 0; i < s->placed->count; i++)
 		if (!ledger_place_is_free(h->ledger, s, i))
@@ -80,7 +80,7 @@ static void find_most(const struct dvm_head *h, struct want wants[WANTS])
 	}
 }
 
-static bool add_lack(const struct dvm_head *h, const struct want *w, json_t *reasons)
+static bool add_lack(const struct dvm_head *h, const struct want *w, struct buf *reasons)
 {
 	if (w->node == NODE_NONE || w->most >= w->needed)
 		return false;
@@ -90,7 +90,7 @@ static bool add_lack(const struct dvm_head *h, const struct want *w, json_t *rea
 }
 
 /* Nodes that the head has drained itself, and that could run the task otherwise. */
-static void add_drained(const struct dvm_head *h, json_t *reasons)
+static void add_drained(const struct dvm_head *h, struct buf *reasons)
 {
 	for (uint32_t i = 0; i < ledger_nodes(h->ledger); i++)
 		if (!h->nodes[i].lost && h->nodes[i].drained_why)
@@ -100,7 +100,7 @@ static void add_drained(const struct dvm_head *h, json_t *reasons)
 
 /* All its ranks are to be on one node. */
 static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
-			 json_t *reasons)
+			 struct buf *reasons)
 {
 	struct want wants[WANTS] = {
 		[WANT_CORES] = { "core", (uint64_t)s->ranks * s->cores, 0, NODE_NONE },
@@ -154,7 +154,7 @@ static void put_rank(const struct ledger_shape *s, char *out, size_t size)
 
 /* They may be on several, or are to be. */
 static void lacks_nodes(const struct dvm_head *h, const struct ledger_shape *s,
-			json_t *reasons)
+			struct buf *reasons)
 {
 	uint32_t each = s->nodes ? s->ranks / s->nodes : 1, n;
 	const char *alone = s->exclusive ? " and nothing else on them" : "";
@@ -174,12 +174,12 @@ static void lacks_nodes(const struct dvm_head *h, const struct ledger_shape *s,
 }
 
 static void lacks(const struct dvm_head *h, const struct ledger_shape *s,
-		  json_t *reasons)
+		  struct buf *reasons)
 {
 	size_t before;
 
 	lacks_counters(h, s, reasons);
-	before = json_array_size(reasons);
+	before = reasons->len;
 	if (s->placed)
 		lacks_places(h, s, reasons);
 	else if (before)
@@ -192,22 +192,16 @@ static void lacks(const struct dvm_head *h, const struct ledger_shape *s,
 
 /* ---- others ---- */
 
-static uint64_t id_of(const struct queue_item *item)
-{
-	return ((const struct head_task *)((const char *)item -
-					   offsetof(struct head_task, item)))->id;
-}
-
 /* It fits, and does not run. */
 static void is_held(struct dvm_head *h, const struct head_task *t, size_t before,
-		    json_t *reasons)
+		    struct buf *reasons)
 {
 	const struct queue_item *held = queue_held_for(h->queue, h->ledger, &t->item,
 						       h->now.ms);
 
 	if (held)
 		add(reasons, "the task would fit, but all slots are reserved for task %" PRIu64 ", which has waited longer than --patience (%" PRIu64 " s)",
-		    id_of(held), h->options.queue.patience_ms / 1000);
+		    task_of_item(held)->id, h->options.queue.patience_ms / 1000);
 	else if (before > h->options.queue.window)
 		add(reasons, "the task would fit, but at most %u tasks may pass a waiting one",
 		    h->options.queue.window);
@@ -215,23 +209,23 @@ static void is_held(struct dvm_head *h, const struct head_task *t, size_t before
 		add(reasons, "the task fits and is about to start");
 }
 
-static void is_behind(const struct queue_item *first, size_t before, json_t *reasons)
+static void is_behind(const struct queue_item *first, size_t before, struct buf *reasons)
 {
 	if (before == 1)
-		add(reasons, "task %" PRIu64 " comes before it", id_of(first));
+		add(reasons, "task %" PRIu64 " comes before it", task_of_item(first)->id);
 	else if (before)
 		add(reasons, "%zu tasks come before it, task %" PRIu64 " first", before,
-		    id_of(first));
+		    task_of_item(first)->id);
 }
 
-static void not_written(const struct dvm_head *h, json_t *reasons)
+static void not_written(const struct dvm_head *h, struct buf *reasons)
 {
 	if (h->journal.error)
 		add(reasons, "nothing is started until the journal can be written: %s",
 		    strerror(-h->journal.error));
 }
 
-static void why_queued(struct dvm_head *h, const struct head_task *t, json_t *reasons)
+static void why_queued(struct dvm_head *h, const struct head_task *t, struct buf *reasons)
 {
 	const struct ledger_shape *s = queue_shape(&t->item);
 	const struct queue_item *first;
@@ -244,7 +238,7 @@ static void why_queued(struct dvm_head *h, const struct head_task *t, json_t *re
 	is_behind(first, before, reasons);
 }
 
-static void is_unread(struct dvm_head *h, const struct head_task *t, json_t *reasons)
+static void is_unread(struct dvm_head *h, const struct head_task *t, struct buf *reasons)
 {
 	char who[64];
 	uint32_t node = output_waits(h, t, who, sizeof(who));
@@ -254,10 +248,8 @@ static void is_unread(struct dvm_head *h, const struct head_task *t, json_t *rea
 		    head_node_name(h, node), who);
 }
 
-json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
+void why_reasons(struct dvm_head *h, const struct head_task *t, struct buf *reasons)
 {
-	json_t *reasons = json_array();
-
 	if (t->state == TASK_HELD)
 		add(reasons, "ranks of the task may still run on nodes of the previous head: the task waits for %" PRIu64 " s",
 		    (h->unheard_ms - h->now.ms + 999) / 1000);
@@ -271,7 +263,6 @@ json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
 		add(reasons, "a rank of the task failed, and the other ranks are being ended%s%s",
 		    t->result.why ? ": " : "", t->result.why ? t->result.why : "");
 	is_unread(h, t, reasons);
-	return reasons;
 }
 
 /* ---- nodes ---- */
@@ -292,42 +283,15 @@ uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client)
 	return t->placement->count;
 }
 
-static json_t *ranks_of(const struct dvm_bytes *packed)
-{
-	json_t *list = json_array();
-	struct dvm_rank r;
-	struct cursor c;
-
-	cursor_init(&c, packed->data, packed->len);
-	while (cursor_left(&c) && !dvm_rank_unpack(&c, &r))
-		json_array_append_new(list, json_pack(
-			"{s:i,s:I,s:o,s:f}", "rank", (int)r.rank,
-			"pid", (json_int_t)r.process,
-			"state", report_bytes(&r.state, 1), "cpu", r.cpu_us / 1e6));
-	return list;
-}
-
-static json_t *told(const struct dvm_told *m)
-{
-	if (m->what == DVM_TOLD_PMI)
-		return json_pack("{s:s,s:o}", "ev", "told_pmi", "status",
-				 report_bytes(m->data.data, m->data.len));
-	return json_pack("{s:s,s:o,s:b}", "ev", "told", "ranks", ranks_of(&m->data),
-			 "pmi", m->pmi);
-}
-
 void why_told(struct dvm_head *h, const struct dvm_told *m)
 {
 	const struct head_task *t = task_find(h, m->about.task);
-	json_t *event;
+	struct head_event e = { .type = EVENT_TOLD, .told = { .m = m } };
 
 	if (!t || t->instance != m->about.instance || !t->placement ||
 	    m->about.node >= t->placement->count)
 		return;
-	event = told(m);
-	json_object_set_new(event, "id", json_integer((json_int_t)t->id));
-	json_object_set_new(event, "index", json_integer(m->about.node));
-	json_object_set_new(event, "node", report_name(head_node_name(
-		h, t->placement->parts[m->about.node].node)));
-	client_tell(h, m->about.client, event);
+	e.told.task = t->id;
+	e.told.node = head_node_name(h, t->placement->parts[m->about.node].node);
+	client_tell(h, m->about.client, &e);
 }

@@ -15,6 +15,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_asks.c \
 	src/dvm/core/head_client.c \
 	src/dvm/core/head_done.c \
+	src/dvm/core/head_format.h \
 	src/dvm/core/head_growth.c \
 	src/dvm/core/head_journal.c \
 	src/dvm/core/head_launch.c \
@@ -26,14 +27,12 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_private.h \
 	src/dvm/core/head_profile.c \
 	src/dvm/core/head_report.c \
+	src/dvm/core/head_requests.h \
 	src/dvm/core/head_resume.c \
-	src/dvm/core/head_select.c \
 	src/dvm/core/head_spawned.c \
 	src/dvm/core/head_state.h \
-	src/dvm/core/head_spec.c src/dvm/core/head_spec.h \
 	src/dvm/core/head_submit.c \
 	src/dvm/core/head_task.c \
-	src/dvm/core/head_text.c \
 	src/dvm/core/head_unreached.c \
 	src/dvm/core/head_wait.c \
 	src/dvm/core/head_why.c \
@@ -56,8 +55,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/node_report.c \
 	src/dvm/core/owner.c src/dvm/core/owner.h \
 	src/dvm/core/queue.c src/dvm/core/queue.h \
-	src/dvm/core/tail.c src/dvm/core/tail.h \
-	src/dvm/core/task_input.c src/dvm/core/task_input.h
+	src/dvm/core/tail.c src/dvm/core/tail.h
 
 libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
-libdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fvisibility=hidden
+libdvm_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -157,7 +157,7 @@ static void take_lines(struct client *c)
 			     c->in.len - c->searched))) {
 		size_t at = (size_t)(end - c->in.data);
 
-		dvm_head_client_input(c->head->head, c->number,
+		dvm_json_request(c->head->head, c->number,
 				      c->in.data + begin, at - begin,
 				      head_now(c->head));
 		begin = c->searched = at + 1;

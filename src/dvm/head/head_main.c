@@ -238,7 +238,7 @@ static int make_head(struct head_main *h, const struct settings *s,
 	static const struct dvm_head_ops ops = {
 		.node_send = on_node_send,
 		.node_break = on_node_break,
-		.client_send = on_client_send,
+		.format = &dvm_json, .client_send = on_client_send,
 		.client_unread = on_client_unread,
 		.client_name = on_client_name,
 		.client_break = on_client_break,

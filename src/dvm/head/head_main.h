@@ -30,6 +30,7 @@
 #include "dvm/common/bootstrap.h"
 #include "dvm/core/head.h"
 #include "dvm/head/durable_journal.h"
+#include "dvm/json/dvm_json.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"

@@ -115,7 +115,7 @@ static void names_end(void *arg, uint64_t task, uint32_t instance)
 }
 
 static const struct dvm_head_ops head_ops = {
-	.node_send = node_send, .node_break = node_break, .client_send = client_send,
+	.node_send = node_send, .node_break = node_break, .format = &dvm_json, .client_send = client_send,
 	.record = record, .names = names, .names_end = names_end,
 };
 

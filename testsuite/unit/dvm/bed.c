@@ -206,7 +206,7 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 {
 	static const struct dvm_head_ops head_ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .client_unread = client_unread, .end = on_end,
+		.format = &dvm_json, .client_send = client_send, .client_unread = client_unread, .end = on_end,
 	};
 	static const struct dvm_node_ops node_ops = {
 		.send = head_send, .open_output = idle_open_output,

@@ -673,7 +673,7 @@ static void every_task_ends_once_whatever_happens(void **state)
 
 static void ask_as(struct bed *b, uint32_t client, const char *line)
 {
-	dvm_head_client_input(b->head, client, line, strlen(line), b->now);
+	dvm_json_request(b->head, client, line, strlen(line), b->now);
 	dvm_head_turn(b->head, b->now);
 }
 

@@ -92,7 +92,7 @@ static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = on_end,
+		.format = &dvm_json, .client_send = client_send, .record = record, .end = on_end,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));

@@ -112,7 +112,7 @@ static struct bed *bed_create(void)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .grow = grow,
+		.format = &dvm_json, .client_send = client_send, .record = record, .grow = grow,
 		.end = on_end,
 	};
 	struct dvm_head_options options = usual_options(2);

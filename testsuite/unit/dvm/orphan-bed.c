@@ -103,7 +103,7 @@ void make_head(struct bed *b, bool adopts)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = head_ends,
+		.format = &dvm_json, .client_send = client_send, .record = record, .end = head_ends,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 

@@ -146,13 +146,14 @@ static void client_with_many_windows_gets_small_ones(void **state)
 /* Bytes of the event's JSON. */
 static size_t size_of_output(const struct dvm_output_msg *m)
 {
-	const struct head_task t = { .id = 1 };
-	json_t *event = report_output(&t, m);
-	char *text = json_dumps(event, JSON_COMPACT);
-	size_t size = strlen(text);
+	const struct head_event e = { .type = EVENT_OUTPUT, .output = { 1, m } };
+	struct buf line;
+	size_t size;
 
-	free(text);
-	json_decref(event);
+	buf_init(&line, (size_t)1 << 20);
+	assert_int_equal(dvm_json.write_event(&e, &line), 0);
+	size = line.len;
+	buf_free(&line);
 	return size;
 }
 

@@ -9,6 +9,7 @@
 
 #include "dvm/core/dvm_msg.h"
 #include "dvm/core/head.h"
+#include "dvm/json/dvm_json.h"
 
 /* A message comes from a node. 0 or a negative errno. */
 static inline int tell_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m,
@@ -50,7 +51,7 @@ static inline void tell_request(struct dvm_head *h, uint32_t client, struct dvm_
 	for (char *c = line; *c; c++)
 		if (*c == '\'')
 			*c = '"';
-	dvm_head_client_input(h, client, line, strlen(line), now);
+	dvm_json_request(h, client, line, strlen(line), now);
 	dvm_head_turn(h, now);
 }
 

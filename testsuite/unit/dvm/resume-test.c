@@ -126,7 +126,7 @@ static void make_head(struct bed *b)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = on_end,
+		.format = &dvm_json, .client_send = client_send, .record = record, .end = on_end,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 

@@ -93,7 +93,7 @@ static struct bed *bed_create(bool once, bool fast)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .client_break = client_break,
+		.format = &dvm_json, .client_send = client_send, .client_break = client_break,
 		.record = record, .end = idle,
 	};
 	struct dvm_head_options options = usual_options(1);
@@ -180,7 +180,7 @@ static void head_without_a_journal_writes_nothing(void **state)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record_nothing, .end = idle,
+		.format = &dvm_json, .client_send = client_send, .record = record_nothing, .end = idle,
 	};
 	struct dvm_head_options options = usual_options(1);
 	struct bed *b = calloc(1, sizeof(*b));

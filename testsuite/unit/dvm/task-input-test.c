@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "dvm/core/dvm_msg.h"
-#include "dvm/core/task_input.h"
+#include "dvm/json/text.h"
 
 static void every_byte_arrives(void **state)
 {
@@ -15,8 +15,8 @@ static void every_byte_arrives(void **state)
 
 	for (int i = 0; i < 256; i++)
 		bytes[i] = (char)i;
-	text = task_input_text(bytes, sizeof(bytes));
-	assert_true(task_input_take(text, &back, &len));
+	text = text_of_bytes(bytes, sizeof(bytes));
+	assert_true(text_take_bytes(text, &back, &len));
 	assert_int_equal(len, sizeof(bytes));
 	assert_memory_equal(back, bytes, len);
 	free(back);
@@ -28,7 +28,7 @@ static void assert_rejected(json_t *value)
 	char *data = NULL;
 	size_t len;
 
-	assert_false(task_input_take(value, &data, &len));
+	assert_false(text_take_bytes(value, &data, &len));
 	free(data);
 	json_decref(value);
 }
@@ -39,7 +39,7 @@ static void other_values_are_rejected(void **state)
 
 	assert_rejected(json_integer(7));
 	assert_rejected(json_string("\xe2\x82\xac"));
-	assert_rejected(task_input_text(large, DVM_INPUT_MAX + 1));
+	assert_rejected(text_of_bytes(large, DVM_INPUT_MAX + 1));
 	free(large);
 }
 

@@ -69,7 +69,7 @@ static struct bed *bed_create(void)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record,
+		.format = &dvm_json, .client_send = client_send, .record = record,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));

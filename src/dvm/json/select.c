@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tasks that a request of a client names. */
-#include "dvm/core/head_private.h"
+#include "dvm/json/json_private.h"
 
 #include <string.h>
 
 #include <utlist.h>
 
-size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
+static size_t for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 		       json_t *request, uint32_t client)
 {
 	struct head_task *t, *next;
@@ -25,7 +25,7 @@ static bool is_forgotten(const struct dvm_head *h, json_int_t id)
 	return id > 0 && (uint64_t)id < h->next_id && head_is_own_id(h, (uint64_t)id);
 }
 
-static bool ids_ok(struct dvm_head *h, const struct head_client *c,
+static bool ids_ok(struct dvm_head *h, struct head_client *c,
 		   json_t *request, json_t *ids)
 {
 	json_t *id;
@@ -42,7 +42,7 @@ static bool ids_ok(struct dvm_head *h, const struct head_client *c,
 	return true;
 }
 
-/* As client_for_list, for tasks of this name. */
+/* As for_list, for tasks of this name. */
 static size_t for_name(struct dvm_head *h, struct head_task *list, const char *name, task_fn fn,
 		       json_t *request, uint32_t client)
 {
@@ -57,7 +57,7 @@ static size_t for_name(struct dvm_head *h, struct head_task *list, const char *n
 	return n;
 }
 
-bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
+bool client_for_tasks(struct dvm_head *h, struct head_client *c, json_t *request,
 		      task_fn fn, size_t *count, size_t *unkept)
 {
 	const char *name = json_string_value(json_object_get(request, "name"));
@@ -67,8 +67,8 @@ bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *r
 
 	*count = *unkept = 0;
 	if (json_is_true(json_object_get(request, "all"))) {
-		*count = client_for_list(h, h->queued, fn, request, c->number);
-		*count += client_for_list(h, h->running, fn, request, c->number);
+		*count = for_list(h, h->queued, fn, request, c->number);
+		*count += for_list(h, h->running, fn, request, c->number);
 	} else if (name) {
 		*count = for_name(h, h->queued, name, fn, request, c->number);
 		*count += for_name(h, h->running, name, fn, request, c->number);
@@ -89,7 +89,7 @@ bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *r
 	return true;
 }
 
-struct head_task *client_find_task(struct dvm_head *h, const struct head_client *c,
+struct head_task *client_find_task(struct dvm_head *h, struct head_client *c,
 				   json_t *request)
 {
 	json_int_t id = json_integer_value(json_object_get(request, "id"));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Standard input of a task: task_input.h. */
-#include "dvm/core/task_input.h"
+/* Bytes and names as texts of JSON, and JSON as text. */
+#include "dvm/json/json_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "dvm/core/dvm_msg.h"
-
-json_t *task_input_text(const char *data, size_t len)
+json_t *text_of_bytes(const char *data, size_t len)
 {
 	char *text = malloc(2 * len + 1);
 	size_t n = 0;
@@ -37,7 +37,7 @@ static bool take(const unsigned char *text, size_t size, char *data, size_t *len
 	return *len <= DVM_INPUT_MAX;
 }
 
-bool task_input_take(json_t *text, char **data, size_t *len)
+bool text_take_bytes(json_t *text, char **data, size_t *len)
 {
 	size_t size = json_string_length(text);
 
@@ -46,4 +46,24 @@ bool task_input_take(json_t *text, char **data, size_t *len)
 	*data = malloc(size + 1);
 	*len = 0;
 	return *data && take((const void *)json_string_value(text), size, *data, len);
+}
+
+json_t *text_of_name(const char *name)
+{
+	json_t *out = json_string(name);
+
+	return out ? out : text_of_bytes(name, strlen(name));
+}
+
+static int append(const char *data, size_t len, void *out)
+{
+	return buf_append(out, data, len);
+}
+
+int text_append(struct buf *out, json_t *value)
+{
+	int rc = value ? json_dump_callback(value, append, out, JSON_COMPACT) : -1;
+
+	json_decref(value);
+	return rc ? -ENOMEM : 0;
 }

@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The description of a task: its keys, and what each may be. */
-#include "dvm/core/head_spec.h"
+#include "dvm/json/json_private.h"
 
-#include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dvm/core/output_path.h"
-#include "dvm/core/task_input.h"
 
 #define PLACED_MAX LEDGER_RANKS_MAX /* entries */
 /* Bytes of a rank: what all ranks of a task on a node have is a number, too. */
 #define MEMORY_MAX (INT64_MAX / LEDGER_RANKS_MAX)
-
-void spec_wrong(struct spec_reading *r, const char *key, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (r->key)
-		return; /* the first counts */
-	r->key = key;
-	va_start(ap, fmt);
-	vsnprintf(r->why, sizeof(r->why), fmt, ap);
-	va_end(ap);
-}
 
 /* ---- values ---- */
 
@@ -48,7 +35,7 @@ bool spec_has_nul(json_t *v)
 static uint64_t get_number(struct spec_reading *r, const char *key, uint64_t missing,
 			   uint64_t max)
 {
-	json_t *v = json_object_get(r->json, key);
+	json_t *v = json_object_get(r->source, key);
 
 	if (!v)
 		return missing;
@@ -63,7 +50,7 @@ static uint64_t get_number(struct spec_reading *r, const char *key, uint64_t mis
 
 static int32_t get_priority(struct spec_reading *r)
 {
-	json_t *v = json_object_get(r->json, "priority");
+	json_t *v = json_object_get(r->source, "priority");
 	json_int_t n = json_integer_value(v);
 
 	if (v && (!json_is_integer(v) || n < -PRIORITY_MAX || n > PRIORITY_MAX))
@@ -74,7 +61,7 @@ static int32_t get_priority(struct spec_reading *r)
 
 static bool get_bool(struct spec_reading *r, const char *key)
 {
-	json_t *v = json_object_get(r->json, key);
+	json_t *v = json_object_get(r->source, key);
 
 	if (v && !json_is_boolean(v))
 		spec_wrong(r, key, "must be true or false");
@@ -83,7 +70,7 @@ static bool get_bool(struct spec_reading *r, const char *key)
 
 static char *get_text(struct spec_reading *r, const char *key)
 {
-	json_t *v = json_object_get(r->json, key);
+	json_t *v = json_object_get(r->source, key);
 	char *copy;
 
 	if (!v)
@@ -102,7 +89,7 @@ static char *get_text(struct spec_reading *r, const char *key)
 
 static void read_argv(struct spec_reading *r)
 {
-	json_t *argv = json_object_get(r->json, "argv"), *v;
+	json_t *argv = json_object_get(r->source, "argv"), *v;
 	struct buf b;
 	size_t i;
 	int rc = 0;
@@ -131,7 +118,7 @@ static void read_argv(struct spec_reading *r)
 
 static void read_counters(struct spec_reading *r)
 {
-	json_t *counters = json_object_get(r->json, "counters"), *v;
+	json_t *counters = json_object_get(r->source, "counters"), *v;
 	const char *name;
 
 	if (counters && !json_is_object(counters))
@@ -229,7 +216,7 @@ static void place_rank(struct spec_reading *r, struct ledger_placement *p, json_
 
 static void read_placed(struct spec_reading *r)
 {
-	json_t *place = json_object_get(r->json, "place"), *entry;
+	json_t *place = json_object_get(r->source, "place"), *entry;
 	size_t n = json_array_size(place), i;
 	struct ledger_placement *p;
 
@@ -295,7 +282,7 @@ static void read_shape(struct spec_reading *r)
 
 /* ---- the rest ---- */
 
-const char *spec_output_name(enum dvm_output output)
+static const char *output_name(enum dvm_output output)
 {
 	static const char *const names[DVM_OUTPUTS] = {
 		[DVM_OUTPUT_TAIL] = "tail", [DVM_OUTPUT_FILE] = "file",
@@ -317,7 +304,7 @@ static char *get_path(struct spec_reading *r, const char *key)
 
 static void read_output(struct spec_reading *r)
 {
-	json_t *v = json_object_get(r->json, "output");
+	json_t *v = json_object_get(r->source, "output");
 	const char *name = json_string_value(v);
 
 	r->spec.path = get_path(r, "path");
@@ -327,7 +314,7 @@ static void read_output(struct spec_reading *r)
 	if (!v)
 		return;
 	for (int i = 0; name && i < DVM_OUTPUTS; i++)
-		if (!strcmp(name, spec_output_name((enum dvm_output)i))) {
+		if (!strcmp(name, output_name((enum dvm_output)i))) {
 			r->spec.output = (enum dvm_output)i;
 			if (i == DVM_OUTPUT_FILE && !r->spec.path)
 				spec_wrong(r, "path", "is needed with \"output\": \"file\"");
@@ -335,6 +322,8 @@ static void read_output(struct spec_reading *r)
 		}
 	spec_wrong(r, "output", "must be tail, file, forward or none");
 }
+
+static const char unknown_key[] = "unknown key";
 
 static void check_keys(struct spec_reading *r)
 {
@@ -344,35 +333,37 @@ static void check_keys(struct spec_reading *r)
 		"output", "path", "error", "append", "name", "profile", "line", "number", "pmi",
 		"stdin",
 	};
+	json_t *json = r->source;
 	const char *key;
 	json_t *v;
 	size_t i;
 
-	json_object_foreach(r->json, key, v) {
+	json_object_foreach(json, key, v) {
 		for (i = 0; i < sizeof(known) / sizeof(*known); i++)
 			if (!strcmp(key, known[i]))
 				break;
 		if (i == sizeof(known) / sizeof(*known))
-			spec_wrong(r, key, "unknown key");
-		if (spec_has_nul(v) && strcmp(key, "stdin"))
-			spec_wrong(r, key, "a text contains a NUL byte");
+			spec_wrong(r, key, unknown_key);
+		else if (spec_has_nul(v) && strcmp(key, "stdin"))
+			spec_wrong(r, known[i], "a text contains a NUL byte");
 	}
 }
 
 static void read_stdin(struct spec_reading *r)
 {
-	json_t *v = json_object_get(r->json, "stdin");
+	json_t *v = json_object_get(r->source, "stdin");
 
-	if (v && !task_input_take(v, &r->spec.input, &r->spec.input_len))
+	if (v && !text_take_bytes(v, &r->spec.input, &r->spec.input_len))
 		spec_wrong(r, "stdin", "must be a text of at most %zu bytes, each as the character of its number",
 			   DVM_INPUT_MAX);
 }
 
-void spec_read(struct spec_reading *r)
+void spec_read(struct spec_reading *r, json_t *json)
 {
-	json_t *profile = json_object_get(r->json, "profile");
+	json_t *profile = json_object_get(json, "profile");
 
-	if (!json_is_object(r->json)) {
+	r->source = json;
+	if (!json_is_object(json)) {
 		spec_wrong(r, "tasks", "must be an object");
 		return;
 	}
@@ -388,7 +379,42 @@ void spec_read(struct spec_reading *r)
 	r->spec.pmi = get_bool(r, "pmi");
 	r->line = get_number(r, "line", 0, INT64_MAX);
 	r->spec.number = get_number(r, "number", 0, INT64_MAX);
-	r->profile = json_string_value(profile);
-	if (profile && !r->profile)
+	if (profile && !json_is_string(profile))
 		spec_wrong(r, "profile", "must be a text: the id of a profile that was sent before");
+}
+
+/* ---- tasks of the journal, and that are spawned ---- */
+
+void spec_read_text(struct spec_reading *r, const struct dvm_bytes *text)
+{
+	json_t *json = json_loadb(text->data, text->len, 0, NULL);
+
+	spec_read(r, json);
+	if (r->key && json_object_get(json, r->key) && !strcmp(r->why, unknown_key)) {
+		snprintf(r->why, sizeof(r->why), "unknown key %.60s", r->key);
+		r->key = "tasks"; /* the text that has the key goes */
+	}
+	json_decref(json);
+}
+
+/* The child's description, from that of its parent. */
+int spec_write_spawned(const struct head_task *parent, const struct dvm_spawn *m,
+		       struct buf *out)
+{
+	const struct task_spec *p = &parent->spec;
+	json_t *argv = json_array(), *o;
+
+	for (const char *a = dvm_texts_next(&m->argv, NULL); a;
+	     a = dvm_texts_next(&m->argv, a))
+		json_array_append_new(argv, json_string(a));
+	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*}", "argv", argv,
+		      "ranks", (int)m->ranks, "pmi", 1,
+		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
+		      "time", (int)p->limit_s, "output", output_name(p->output),
+		      "path", p->path, "error", p->error, "append", p->append,
+		      "name", p->name);
+	if (json_array_size(argv) == dvm_texts_count(&m->argv))
+		return text_append(out, o);
+	json_decref(o);
+	return -EILSEQ;
 }

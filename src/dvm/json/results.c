@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How tasks are and have ended, and how the DVM is. */
+#include "dvm/json/json_private.h"
+
+#include <string.h>
+
+#define RESULT_FIRST "{\"ev\":\"ended\",\"tasks\":["
+#define RESULT_LAST "]}\n"
+#define NODES_SHOWN_MAX 64 /* of a task, by name */
+#define CHARACTER_MAX 4    /* bytes of a character of UTF-8 */
+
+static void set_bytes(json_t *o, const char *key, const char *data, size_t len)
+{
+	if (data)
+		json_object_set_new(o, key, text_of_bytes(data, len));
+}
+
+/* ---- tasks ---- */
+
+static const char *state_name(const struct head_task *t)
+{
+	switch (t->state) {
+	case TASK_QUEUED:
+	case TASK_HELD:
+		return "queued";
+	case TASK_PLACED:
+	case TASK_LAUNCHED:
+		return "running";
+	default:
+		return t->result.cancelled ? "cancelled" :
+		       t->result.status ? "failed" : "done";
+	}
+}
+
+static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; t->placement && i < t->placement->count &&
+			     i < NODES_SHOWN_MAX; i++)
+		json_array_append_new(list, text_of_name(head_node_name(
+			h, t->placement->parts[i].node)));
+	return list;
+}
+
+static void set_result(json_t *o, const struct head_task *t)
+{
+	const struct task_result *r = &t->result;
+
+	json_object_set_new(o, "code", json_integer(dvm_exit_code(r->status)));
+	if (r->status & 0x7f)
+		json_object_set_new(o, "signal", json_integer(r->status & 0x7f));
+	if (r->status)
+		json_object_set_new(o, "rank", json_integer(r->rank));
+	if (r->too_long)
+		json_object_set_new(o, "too_long", json_true());
+	if (r->why)
+		json_object_set_new(o, "why", text_of_bytes(r->why, strlen(r->why)));
+	set_bytes(o, "out", r->out, r->out_len);
+	set_bytes(o, "err", r->err, r->err_len);
+	json_object_set_new(o, "usage", json_pack("[f,f,I]", r->user_us / 1e6,
+		r->system_us / 1e6, (json_int_t)r->peak_kib));
+}
+
+/* The beginning of a text, without a part of a character at its end. */
+static json_t *text_begin(const char *text, size_t len)
+{
+	json_t *out = NULL;
+
+	for (size_t cut = 0; !out && cut < CHARACTER_MAX && cut <= len; cut++)
+		out = json_stringn(text, len - cut);
+	return out;
+}
+
+/* The arguments of the command, up to `max` bytes of them. */
+static void set_command(json_t *o, const struct head_task *t, size_t max)
+{
+	const struct dvm_bytes texts = { t->spec.argv, t->spec.argv_len };
+	json_t *list = json_array();
+	const char *a = t->spec.argv ? dvm_texts_next(&texts, NULL) : NULL;
+	size_t len;
+
+	for (; a && max; a = dvm_texts_next(&texts, a)) {
+		len = strlen(a);
+		json_array_append_new(list, text_begin(a, len < max ? len : max));
+		if (len >= max)
+			break;
+		max -= len + 1;
+	}
+	json_object_set_new(o, "argv", list);
+	if (a || t->argv_cut)
+		json_object_set_new(o, "argv_cut", json_true());
+	if (t->line)
+		json_object_set_new(o, "line", json_integer((json_int_t)t->line));
+	if (t->spec.path)
+		json_object_set_new(o, "path", json_string(t->spec.path));
+	if (t->spec.error)
+		json_object_set_new(o, "error", json_string(t->spec.error));
+	if (t->spec.number)
+		json_object_set_new(o, "number", json_integer((json_int_t)t->spec.number));
+}
+
+static json_t *describe(const struct dvm_head *h, const struct head_task *t)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "id", json_integer((json_int_t)t->id));
+	if (t->spec.name)
+		json_object_set_new(o, "name", text_of_name(t->spec.name));
+	if (t->spawned)
+		json_object_set_new(o, "parent",
+				    json_integer((json_int_t)t->spawned->parent_id));
+	json_object_set_new(o, "state", json_string(state_name(t)));
+	json_object_set_new(o, "ranks", json_integer(t->spec.shape.ranks));
+	json_object_set_new(o, "instance", json_integer(t->instance));
+	json_object_set_new(o, "t", json_pack("[f,f,f,f]",
+		t->submitted_ns / 1e9, t->placed_ns / 1e9, t->started_ns / 1e9,
+		t->ended_ns / 1e9));
+	json_object_set_new(o, "nodes", nodes_of(h, t));
+	if (t->state == TASK_ENDED)
+		set_result(o, t);
+	return o;
+}
+
+json_t *result_listed(const struct dvm_head *h, const struct head_task *t, size_t max)
+{
+	json_t *o = describe(h, t);
+
+	set_command(o, t, max);
+	return o;
+}
+
+int result_write(const struct dvm_head *h, const struct head_task *t, bool first,
+		 struct buf *out)
+{
+	bool failed = t->result.status || t->cancelled;
+	int rc = buf_puts(out, first ? RESULT_FIRST : ",");
+
+	return rc ? rc : text_append(out, failed ? result_listed(h, t, LIST_COMMAND_MAX) :
+						   describe(h, t));
+}
+
+int result_close(struct buf *out)
+{
+	return buf_puts(out, RESULT_LAST);
+}
+
+/* ---- the DVM ---- */
+
+/* "none", "written", or why it cannot be. */
+static const char *journal_state(const struct dvm_head *h)
+{
+	int error = h->journal.error ? h->journal.error : h->journal.unsafe;
+
+	return !h->journal.on ? "none" : error ? strerror(-error) : "written";
+}
+
+static const char *node_state(const struct head_node *n)
+{
+	if (n->lost)
+		return n->left ? "left" : "lost";
+	return n->leaving ? "leaving" : n->drained ? "drained" : "up";
+}
+
+json_t *result_status(const struct dvm_head *h)
+{
+	json_t *nodes = json_array();
+
+	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++) {
+		const struct head_node *n = &h->nodes[i];
+
+		json_array_append_new(nodes, json_pack("{s:o,s:s,s:s*,s:i,s:i,s:i}",
+			"name", text_of_name(n->name),
+			"state", node_state(n),
+			"why", n->lost ? NULL : n->drained_why,
+			"cores", (int)ledger_node_has(h->ledger, i)->cores,
+			"gpus", (int)ledger_node_has(h->ledger, i)->gpus,
+			"free", n->lost ? 0 :
+				(int)ledger_node_free_cores(h->ledger, i)));
+	}
+	return json_pack("{s:s,s:o,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
+			 "ev", "status", "dvm", text_of_name(h->options.name),
+			 "build", h->options.build,
+			 "ready", head_is_ready(h),
+			 "expected", (int)h->options.nodes,
+			 "queued", (json_int_t)h->nqueued,
+			 "running", (json_int_t)h->nrunning,
+			 "ended", (json_int_t)h->done,
+			 "failed", (json_int_t)h->failed,
+			 "journal", journal_state(h),
+			 "nodes", nodes);
+}
