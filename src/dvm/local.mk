@@ -105,12 +105,13 @@ src_dvm_pmi2x_dvmd_LDADD = libdvm.la libsupervisor.la libagent.la libio.la liben
 
 src_dvm_pmi2x_dvm_zygote_SOURCES = \
 	src/dvm/zygote/gpus.c src/dvm/zygote/gpus.h \
+	src/dvm/zygote/parts.c src/dvm/zygote/parts.h \
 	src/dvm/zygote/rank_program.c src/dvm/zygote/rank_program.h \
 	src/dvm/zygote/resources.c src/dvm/zygote/resources.h \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/zygote/zygote.c src/dvm/zygote/zygote.h \
 	src/dvm/zygote/zygote_exec.c src/dvm/zygote/zygote_limits.c \
-	src/dvm/zygote/zygote_output.c \
+	src/dvm/zygote/zygote_output.c src/dvm/zygote/zygote_start.c \
 	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/zygote/zygote_pmi.c
 src_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)

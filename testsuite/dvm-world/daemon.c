@@ -5,6 +5,7 @@
  */
 #include "world.h"
 
+#include "../unit/dvm/starts.h"
 #include "dvm/core/lease.h"
 
 #include <errno.h>
@@ -40,10 +41,7 @@ static void turn(struct daemon *d);
 
 /* ---- ranks ---- */
 
-static bool is_of(const struct daemon *d, int64_t process)
-{
-	return process > 0 && process <= d->w->nranks && d->w->ranks[process - 1].daemon == d;
-}
+static void end_rank_later(struct world *w, int64_t process, uint64_t ms, int32_t status);
 
 static void rank_ends(struct world *w, uint32_t process, int32_t status)
 {
@@ -53,11 +51,15 @@ static void rank_ends(struct world *w, uint32_t process, int32_t status)
 
 	if (!p->runs)
 		return;
+	if (d->node && !p->known) { /* the one comes before the other */
+		end_rank_later(w, process, 1, status);
+		return;
+	}
 	p->runs = false;
 	trace(w, "rank %u of k%u ends on %s, %d", p->rank, p->task, d->name, status);
 	if (!d->node)
 		return;
-	(void)dvm_node_ended(d->node, process, &end, time_of(w, d->machine));
+	(void)dvm_node_ended(d->node, p->part, p->slot, &end, time_of(w, d->machine));
 	turn(d);
 }
 
@@ -104,9 +106,9 @@ static void on_limit_output(void *arg, uint32_t part, size_t bytes)
 	output_set_limit(d->w, d, part, bytes);
 }
 
-static int64_t on_start(void *arg, const struct node_rank *what)
+/* 0 or a negative errno. */
+static int start_rank(struct daemon *d, const struct node_start *what, uint32_t slot)
 {
-	struct daemon *d = arg;
 	struct world *w = d->w;
 	const char *name = (const char *)what->launch->argv.data;
 	struct rank_process *p = &w->ranks[w->nranks];
@@ -115,8 +117,8 @@ static int64_t on_start(void *arg, const struct node_rank *what)
 		return -ENOSPC;
 	*p = (struct rank_process){
 		.task = task_of_name(name), .machine = d->machine, .daemon = d, .runs = true,
-		.rank = what->launch->first_rank + what->local,
-		.instance = what->launch->instance,
+		.rank = what->launch->first_rank + slot,
+		.instance = what->launch->instance, .part = what->part, .slot = slot,
 	};
 	trace(w, "rank %u of %s (task %llu.%u) starts on %s", p->rank, name,
 	      (unsigned long long)what->launch->task, p->instance, d->name);
@@ -127,22 +129,68 @@ static int64_t on_start(void *arg, const struct node_rank *what)
 	else
 		end_rank_later(w, ++w->nranks, draw_duration(w),
 			       draw_once_in(w, 12) ? 3 << 8 : 0);
-	return w->nranks;
+	return 0;
 }
 
-static void on_signal(void *arg, int64_t process, int number)
+/* The node will hear this of the start of a part. */
+struct answer {
+	struct daemon *daemon;
+	uint32_t first; /* of its processes */
+	struct start start;
+};
+
+static void on_answer(struct world *w, void *arg, uint64_t number)
+{
+	struct answer *a = arg;
+	struct daemon *d = a->daemon;
+	struct starts starts = { { a->start }, 1 };
+
+	if (d->node) {
+		for (uint32_t i = 0; i < a->start.count; i++)
+			w->ranks[a->first + i].known = true;
+		starts_tell(&starts, d->node, time_of(w, d->machine));
+		turn(d);
+	}
+	free(a);
+}
+
+/* Now and then the process that starts ranks stands still for a while. */
+static void on_start(void *arg, const struct node_start *what)
 {
 	struct daemon *d = arg;
-	struct rank_process *p;
+	struct answer *a = malloc(sizeof(*a));
+	struct start s = { .part = what->part, .first = d->w->nranks + 1 };
 
-	if (!is_of(d, process))
-		return;
-	p = &d->w->ranks[process - 1];
+	if (!a)
+		abort();
+	while (!s.error && what->first + s.count < what->launch->ranks_here) {
+		s.error = start_rank(d, what, what->first + s.count);
+		s.count += !s.error;
+	}
+	*a = (struct answer){ d, (uint32_t)s.first - 1, s };
+	after(d->w, draw_once_in(d->w, 16) ? draw(d->w, 40 * SECOND) : draw(d->w, 5), on_answer,
+	      a, 0);
+}
+
+static void signal_rank(struct daemon *d, uint32_t process, int number)
+{
+	struct rank_process *p = &d->w->ranks[process - 1];
+
 	if (number == SIGKILL && !p->killed)
 		end_rank_later(d->w, process, draw(d->w, 50), SIGKILL);
 	else if (number == SIGTERM && !draw_once_in(d->w, STUBBORN))
 		end_rank_later(d->w, process, draw(d->w, SECOND), SIGTERM);
 	p->killed = p->killed || number == SIGKILL;
+}
+
+static void on_signal(void *arg, uint32_t part, int number)
+{
+	struct daemon *d = arg;
+
+	for (uint32_t i = 0; i < d->w->nranks; i++)
+		if (d->w->ranks[i].daemon == d && d->w->ranks[i].part == part &&
+		    d->w->ranks[i].runs)
+			signal_rank(d, i + 1, number);
 }
 
 /* The daemon is no more: so are its ranks, at once or, where it was killed, soon. */
@@ -188,7 +236,7 @@ static int on_open_output(void *arg, uint32_t part)
 	return 0;
 }
 
-static void on_close_output(void *arg, uint32_t part)
+static void on_part(void *arg, uint32_t part)
 {
 }
 
@@ -219,9 +267,10 @@ static void on_leave(void *arg)
 }
 
 static const struct dvm_node_ops node_ops = {
-	.send = on_send, .open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_close_output,
+	.send = on_send, .open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_part,
 	.open_pmi = on_open_pmi, .pmi_rank_ended = on_pmi_rank_ended,
-	.close_pmi = on_close_pmi, .start = on_start, .signal = on_signal,
+	.close_pmi = on_close_pmi, .all_started = on_part, .give_up = on_part,
+	.start = on_start, .signal = on_signal,
 	.leave = on_leave,
 };
 

@@ -105,7 +105,7 @@ static void on_write(struct world *w, void *arg, uint64_t number)
 	free(r);
 }
 
-void output_rank_begins(struct world *w, struct daemon *d, const struct node_rank *what,
+void output_rank_begins(struct world *w, struct daemon *d, const struct node_start *what,
 		  uint32_t process)
 {
 	struct outlet *o = outlet_of(w, d, what->part);

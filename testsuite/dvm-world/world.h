@@ -100,9 +100,11 @@ struct world_task {
 struct rank_process {
 	uint32_t task;       /* its index in the world */
 	uint32_t rank, instance;
+	uint32_t part, slot; /* which one of its node's */
 	unsigned machine;
 	struct daemon *daemon;
 	bool runs;
+	bool known;          /* its node has heard that it runs */
 	bool killed;
 	bool dies;           /* with its daemon */
 };
@@ -224,7 +226,7 @@ bool output_world(const struct world *w);
 /* As dvm_node_ops.limit_output. */
 void output_set_limit(struct world *w, struct daemon *d, uint32_t part, size_t bytes);
 /* A rank whose output is forwarded begins: daemon_rank_done when it has written all. */
-void output_rank_begins(struct world *w, struct daemon *d, const struct node_rank *what,
+void output_rank_begins(struct world *w, struct daemon *d, const struct node_start *what,
 		  uint32_t process);
 void output_head_says(struct world *w, const struct daemon *d, const void *data, size_t len);
 void outputs_free(struct world *w);

@@ -6,6 +6,7 @@
 #include "../unit/dvm/idle.h"
 #include "../unit/dvm/requests.h"
 #include "../unit/dvm/sealed.h"
+#include "../unit/dvm/starts.h"
 #include "fuzz.h"
 
 #include "dvm/core/head.h"
@@ -13,7 +14,6 @@
 
 #define NODES 2
 #define CORES 4
-#define PROCESSES 64
 #define CLIENTS 3
 
 struct bed {
@@ -21,7 +21,7 @@ struct bed {
 	struct dvm_node *node;
 	bool broken[NODES];
 	struct dvm_time now;
-	int64_t processes; /* ever started */
+	struct starts starts;
 	bool ended;
 };
 
@@ -64,15 +64,28 @@ static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 	return 0;
 }
 
-static int64_t start(void *arg, const struct node_rank *rank)
+/* `which` and `error` come from the input. */
+static void tell_started(struct bed *b, uint8_t which, uint8_t error)
 {
-	struct bed *b = arg;
+	const struct start s = b->starts.items[which % STARTS_MAX];
+	uint64_t processes[LEDGER_RANKS_MAX] = { 1 };
+	uint32_t count = error && s.count ? error % s.count : s.count;
 
-	FUZZ_CHECK(rank->local < rank->launch->ranks_here);
-	return b->processes < PROCESSES ? ++b->processes : -11;
+	if (which % STARTS_MAX < b->starts.count)
+		b->starts.items[which % STARTS_MAX] = b->starts.items[--b->starts.count];
+	dvm_node_started(b->node, s.part, processes, count, -(int)error, b->now);
 }
 
-static void look(void *arg, int64_t process, struct dvm_rank *out)
+static void start(void *arg, const struct node_start *what)
+{
+	const uint32_t ranks = what->launch->ranks_here;
+	struct bed *b = arg;
+
+	FUZZ_CHECK(what->first < ranks && what->message.len);
+	starts_add(&b->starts, (struct start){ what->part, ranks - what->first, 1, 0 });
+}
+
+static void look(void *arg, uint64_t process, struct dvm_rank *out)
 {
 	out->state = 'S';
 }
@@ -81,7 +94,7 @@ static void ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
 {
 }
 
-static void signal_process(void *arg, int64_t process, int number)
+static void signal_part(void *arg, uint32_t part, int number)
 {
 }
 
@@ -116,7 +129,7 @@ static void open_bed(struct bed *b)
 		.close_output = idle_part, .open_pmi = open_pmi,
 		.pmi_rank_ended = idle_rank_ended, .close_pmi = idle_part,
 		.start = start, .look = look, .ask_pmi = ask_pmi,
-		.signal = signal_process, .leave = idle,
+		.signal = signal_part, .all_started = idle_part, .give_up = idle_part, .leave = idle,
 	};
 
 	memset(b, 0, sizeof(*b));
@@ -128,7 +141,7 @@ static void end_process(struct bed *b, uint8_t which, uint8_t status)
 {
 	const struct node_end end = { .status = status << 8 };
 
-	(void)dvm_node_ended(b->node, which % PROCESSES, &end, b->now);
+	(void)dvm_node_ended(b->node, which / 4, which % 4, &end, b->now);
 }
 
 static void put(struct buf *out, struct journal_record r)
@@ -183,7 +196,7 @@ static void step(struct bed *b, struct fuzz_input *in)
 	char *copy = fuzz_copy(at, len, 0);
 
 	b->now.ms += who;
-	switch (what % 7) {
+	switch (what % 8) {
 	case 0:
 		dvm_json_request(b->head, 1 + who % CLIENTS, copy, len, b->now);
 		break;
@@ -199,6 +212,9 @@ static void step(struct bed *b, struct fuzz_input *in)
 		break;
 	case 4:
 		end_process(b, who, len ? (uint8_t)*copy : 0);
+		break;
+	case 7:
+		tell_started(b, who, len ? (uint8_t)*copy : 0);
 		break;
 	case 6:
 		adopt(b, who, copy, len);

@@ -7,15 +7,13 @@
 #ifndef PMI2X_DVM_STRAYS_H
 #define PMI2X_DVM_STRAYS_H
 
-#include "dvm/core/node.h"
+#include <stdbool.h>
+#include <sys/types.h>
 
 /* This process adopts what descends from it. */
 void strays_adopt(void);
-/*
- * Kill those whose task runs here no more. They tell it by their environment; one
- * that does not, when no rank is left that may have started it. They are not reaped.
- */
-void strays_kill_ended(const struct dvm_node *node);
+/* Kill the children that may not go on, for their tasks have ended. They are not reaped. */
+void strays_kill_ended(bool (*may_run)(void *arg, pid_t pid), void *arg);
 /*
  * Kill all children and reap them, until there are none, for a few seconds at most. False:
  * some are left that cannot end, as they wait for a disk.

@@ -34,6 +34,7 @@ static void part_free(struct dvm_node *n, struct part *p)
 		DL_DELETE(n->timed, p);
 	part_give_up_start(n, p);
 	n->freed |= p->end.lack != DVM_LACK_CHILD;
+	buf_free(&p->launch);
 	HASH_DELETE(hh, n->parts, p);
 	HASH_DELETE(hh_task, n->by_task, p);
 	node_profile_release(n, p->profile);
@@ -82,17 +83,16 @@ void part_ranks_over(struct dvm_node *n, struct part *p)
 		part_ended(n, p);
 }
 
-static void signal_part(struct dvm_node *n, struct part *p, int number)
+static void signal_part(struct dvm_node *n, const struct part *p, int number)
 {
-	for (uint32_t i = 0; i < p->count; i++)
-		if (p->ranks[i].process)
-			n->ops.signal(n->arg, p->ranks[i].process, number);
+	if (p->running || p->start == START_ASKED)
+		n->ops.signal(n->arg, p->number, number);
 }
 
 /* If no rank is left of a part that waits for its start, the part is gone: true. */
 static bool drop_start(struct dvm_node *n, struct part *p, int number)
 {
-	if (!p->delayed)
+	if (p->start != START_WAITS)
 		return false;
 	part_give_up_start(n, p);
 	if (p->left)
@@ -158,14 +158,12 @@ void part_fails(struct dvm_node *n, struct part *p)
 
 /* ---- ends of ranks ---- */
 
-static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end *e)
+static void rank_ended(struct dvm_node *n, struct part *p, uint32_t slot,
+		       const struct node_end *e)
 {
-	struct part *p = r->part;
-
 	if (p->pmi)
-		n->ops.pmi_rank_ended(n->arg, p->number,
-				      (uint32_t)(r - p->ranks), e->status);
-	part_note_end(p, r->number, e);
+		n->ops.pmi_rank_ended(n->arg, p->number, slot, e->status);
+	part_note_end(p, p->first_rank + slot, e);
 	if (!--p->left)
 		p->end.ended_ns = n->now.wall_ns;
 	doubt_end(n, p, e);
@@ -177,42 +175,31 @@ static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end
 		part_fails(n, p);
 }
 
-bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
-		    struct dvm_time now)
+bool dvm_node_ended(struct dvm_node *n, uint32_t part, uint32_t slot,
+		    const struct node_end *end, struct dvm_time now)
 {
-	struct rank *r;
+	struct part *p = node_part(n, part);
 
 	n->now = now;
-	HASH_FIND(hh, n->ranks, &process, sizeof(process), r);
-	if (!r)
+	if (!p || slot >= p->count || !p->ranks[slot].runs)
 		return false;
-	HASH_DEL(n->ranks, r);
-	r->process = 0;
-	lack_rank_ended(n, r->part, end);
-	rank_ended(n, r, end);
+	p->ranks[slot].runs = false;
+	p->running--;
+	n->running--;
+	lack_rank_ended(n, p, end);
+	rank_ended(n, p, slot, end);
 	return true;
 }
 
-bool dvm_node_is_rank(const struct dvm_node *n, int64_t process)
-{
-	const struct rank *r;
-
-	HASH_FIND(hh, n->ranks, &process, sizeof(process), r);
-	return r;
-}
-
-bool dvm_node_any_rank(const struct dvm_node *n, bool (*fn)(void *arg, int64_t process),
-		       void *arg)
-{
-	const struct rank *r;
-
-	for (r = n->ranks; r; r = r->hh.next)
-		if (fn(arg, r->process))
-			return true;
-	return false;
-}
-
 /* ---- input ---- */
+
+struct part *node_part(const struct dvm_node *n, uint32_t number)
+{
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &number, sizeof(number), p);
+	return p;
+}
 
 struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t instance)
 {
@@ -220,13 +207,6 @@ struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t in
 
 	HASH_FIND(hh_task, n->by_task, &task, sizeof(task), p);
 	return p && p->instance == instance ? p : NULL;
-}
-
-bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance)
-{
-	const struct part *p = node_find_part(n, task, instance);
-
-	return p && p->left;
 }
 
 static void tell_part(struct dvm_node *n, struct part *p)
@@ -274,10 +254,9 @@ static void note_fail(struct part *p, const struct dvm_fail *m)
  */
 static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
 {
+	struct part *p = node_part(n, m->part);
 	bool of_others;
-	struct part *p;
 
-	HASH_FIND(hh, n->parts, &m->part, sizeof(m->part), p);
 	if (!p || (p->ending && !p->failing && !m->asked))
 		return;
 	of_others = doubt_is_of_others(n, p, m);
@@ -292,9 +271,8 @@ static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
 
 static void on_pmi_over(struct dvm_node *n, uint32_t number)
 {
-	struct part *p;
+	struct part *p = node_part(n, number);
 
-	HASH_FIND(hh, n->parts, &number, sizeof(number), p);
 	if (p && p->waits_for_pmi)
 		part_ended(n, p);
 }
@@ -312,7 +290,7 @@ static void on_stop(struct dvm_node *n, const struct dvm_stop *m)
 		n->ops.leave(n->arg); /* what is left is killed then */
 }
 
-static int take(struct dvm_node *n, const struct dvm_msg *m)
+static int take(struct dvm_node *n, const struct dvm_msg *m, const struct dvm_bytes *bytes)
 {
 	switch (m->type) {
 	case DVM_PROFILE:
@@ -321,7 +299,7 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 		node_profile_forget(n, m->profile.number);
 		return 0;
 	case DVM_LAUNCH:
-		return part_launch(n, &m->launch);
+		return part_launch(n, &m->launch, bytes);
 	case DVM_SIGNAL:
 		on_signal(n, &m->signal);
 		return 0;
@@ -363,6 +341,7 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 int dvm_node_input(struct dvm_node *n, const void *data, size_t len,
 		   struct dvm_time now)
 {
+	struct dvm_bytes bytes;
 	struct dvm_msg m;
 	struct cursor c;
 	int rc = 0;
@@ -370,8 +349,11 @@ int dvm_node_input(struct dvm_node *n, const void *data, size_t len,
 	n->now = now;
 	cursor_init(&c, data, len);
 	while (!rc && cursor_left(&c)) {
+		bytes.len = cursor_left(&c);
+		bytes.data = (const char *)data + len - bytes.len;
 		rc = dvm_msg_unpack(&c, &m);
-		rc = rc ? rc : take(n, &m);
+		bytes.len -= cursor_left(&c);
+		rc = rc ? rc : take(n, &m, &bytes);
 	}
 	return rc;
 }
@@ -414,8 +396,8 @@ static int next_deadline(const struct dvm_node *n)
 	const struct part *p;
 	uint64_t first = n->out.len ? n->send_ms : UINT64_MAX, left;
 
-	if (lack_due_ms(n) < first)
-		first = lack_due_ms(n);
+	if (starts_due_ms(n) < first)
+		first = starts_due_ms(n);
 	DL_FOREACH(n->timed, p)
 		if (p->deadline_ms < first)
 			first = p->deadline_ms;
@@ -435,7 +417,7 @@ int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
 {
 	n->now = now;
 	check_deadlines(n);
-	lack_turn(n);
+	starts_turn(n);
 	if (n->out.len && n->send_ms <= n->now.ms)
 		send_now(n, &n->out);
 	if (n->bulk.len)
@@ -445,14 +427,6 @@ int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
 		n->ops.leave(n->arg);
 	}
 	return next_deadline(n);
-}
-
-void dvm_node_kill_all(struct dvm_node *n)
-{
-	const struct rank *r;
-
-	for (r = n->ranks; r; r = r->hh.next)
-		n->ops.signal(n->arg, r->process, SIGKILL);
 }
 
 /* ---- life ---- */
@@ -482,7 +456,6 @@ void dvm_node_destroy(struct dvm_node *n)
 
 	if (!n)
 		return;
-	HASH_CLEAR(hh, n->ranks);
 	HASH_ITER(hh, n->parts, p, next)
 		part_free(n, p);
 	node_profiles_forget(n);

@@ -18,14 +18,13 @@
 #include "dvm/core/dvm_msg.h"
 #include "dvm/core/head.h"
 
-/* The program of one rank. Its pointers are valid during the call. */
-struct node_rank {
+/* Ranks that are to be started. Its pointers are valid during the call. */
+struct node_start {
+	uint32_t part;
+	uint32_t first; /* of the part's ranks here, from 0: this one and all behind it */
 	const struct dvm_launch *launch;
+	struct dvm_bytes message; /* ... as a message of dvm_msg.h */
 	const struct dvm_profile_msg *profile;
-	uint32_t local; /* among the ranks here, from 0 */
-	struct dvm_cores cores;
-	uint64_t gpus;
-	uint32_t part;  /* whose output this is: see open_output */
 };
 
 /*
@@ -61,6 +60,10 @@ struct dvm_node_ops {
 	 */
 	void (*close_output)(void *arg, uint32_t part);
 	/*
+	 * All its ranks have been started: nothing is passed on to ranks any more.
+	 */
+	void (*all_started)(void *arg, uint32_t part);
+	/*
 	 * The part is one for which node_wants_pmi: make their PMI. 0 or a negative
 	 * errno. Its messages (dvm_msg.h) go to dvm_node_input.
 	 */
@@ -71,18 +74,19 @@ struct dvm_node_ops {
 	/* All have. It says PMI_OVER then, with nothing after it. */
 	void (*close_pmi)(void *arg, uint32_t part);
 	/*
-	 * Start a process in a process group of its own. Its number, or a negative errno.
-	 * After -EMFILE, -ENFILE, -EAGAIN and -ENOMEM the core tries again later.
-	 * dvm_node_ended follows; what it has left in its process group is killed
-	 * before that, and what has left the group soon after the task has ended here.
+	 * Start processes, each in a process group of its own. dvm_node_started follows,
+	 * then dvm_node_ended for each process; what it has left in its process group is
+	 * killed before that, and what has left the group soon after the task has ended here.
 	 */
-	int64_t (*start)(void *arg, const struct node_rank *rank);
+	void (*start)(void *arg, const struct node_start *what);
+	/* Ranks of the part that could not be started will not be tried again. */
+	void (*give_up)(void *arg, uint32_t part);
 	/* How a process that was started is: `state` and `cpu_us` of *out. */
-	void (*look)(void *arg, int64_t process, struct dvm_rank *out);
+	void (*look)(void *arg, uint64_t process, struct dvm_rank *out);
 	/* A client asks how the PMI of a part is. The host answers the head itself. */
 	void (*ask_pmi)(void *arg, const struct dvm_pmi_ask *ask);
-	/* Signal the process group of a process that was started. */
-	void (*signal)(void *arg, int64_t process, int number);
+	/* Signal the process groups of all ranks of the part that start or run. */
+	void (*signal)(void *arg, uint32_t part, int number);
 	/* The head says that all is over; no part is left, or what is left is to be killed. */
 	void (*leave)(void *arg);
 };
@@ -101,20 +105,16 @@ int dvm_node_input(struct dvm_node *n, const void *data, size_t len,
 /* The ranks of a part have written. */
 void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
 		     size_t len);
-/* A process has ended. False: it is none of these. */
-bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
-		    struct dvm_time now);
-bool dvm_node_is_rank(const struct dvm_node *n, int64_t process);
 /*
- * Some ranks of a part whose output and PMI are open have not been started yet: what is
- * passed on to ranks stays open.
+ * `count` of the ranks that were to be started have been, as these processes, and all when
+ * `error` is 0. Else it is a negative errno of the next one; after -EMFILE, -ENFILE,
+ * -EAGAIN and -ENOMEM the core tries again later.
  */
-bool dvm_node_is_starting(const struct dvm_node *n);
-/* Ranks of this task, started for this time, run here. */
-bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance);
-/* One of the ranks' processes is such. */
-bool dvm_node_any_rank(const struct dvm_node *n, bool (*fn)(void *arg, int64_t process),
-		       void *arg);
+void dvm_node_started(struct dvm_node *n, uint32_t part, const uint64_t *processes,
+		      uint32_t count, int error, struct dvm_time now);
+/* The process of a part's `slot`th rank here has ended. False: there is none. */
+bool dvm_node_ended(struct dvm_node *n, uint32_t part, uint32_t slot,
+		    const struct node_end *end, struct dvm_time now);
 /* The daemon has been sent SIGCONT: SIGTERM may follow. */
 void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
 /*
@@ -122,7 +122,5 @@ void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
  * what has come up. Milliseconds until it is due again; -1: never.
  */
 int dvm_node_turn(struct dvm_node *n, struct dvm_time now);
-/* The head is lost: kill all. They are not reaped. */
-void dvm_node_kill_all(struct dvm_node *n);
 
 #endif

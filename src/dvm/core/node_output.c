@@ -49,9 +49,8 @@ static void forward(struct dvm_node *n, struct part *p, int fd, const void *data
 void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
 		     size_t len)
 {
-	struct part *p;
+	struct part *p = node_part(n, part);
 
-	HASH_FIND(hh, n->parts, &part, sizeof(part), p);
 	if (!p || fd < 1 || fd > 2)
 		return;
 	if (p->output == DVM_OUTPUT_FORWARD)

@@ -3,9 +3,9 @@
  * Definitions that the files of a node share.
  *
  *   node.c           parts, their ends, what comes in
- *   node_start.c     how they begin
+ *   node_start.c     how they begin, and those that wait for that
  *   node_output.c    output of their ranks
- *   node_lack.c      those that wait until the node can start them
+ *   node_lack.c      what the node lacks for that
  *   node_profile.c   what they share
  *   node_doubt.c     failures that are not told yet
  *   node_adopt.c     heads that are lost
@@ -46,12 +46,19 @@ enum doubt { NO_DOUBT, OF_RANK, OF_OTHERS };
 
 struct part;
 
-/* A process. */
+/*
+ * How the ranks of a part get started.
+ *
+ *   START_WAITS --> START_ASKED --> START_OVER   all have been started
+ *     ^   |             |
+ *     |   +------------ | --------> START_OVER   those that have not, will not be
+ *     +-----------------+                        the node lacked something
+ */
+enum start { START_WAITS, START_ASKED, START_OVER };
+
 struct rank {
-	int64_t process;
-	struct part *part;
-	uint32_t number; /* of the rank */
-	UT_hash_handle hh;
+	uint64_t process; /* for people only: the number may be another process's soon */
+	bool runs;        /* has been started, and has not ended */
 };
 
 struct part {
@@ -64,7 +71,13 @@ struct part {
 	bool spoke;            /* some output of it was sent: its end follows that */
 	uint32_t first_rank, count;
 	struct rank *ranks;
+	uint32_t started;      /* the first ones */
+	uint32_t running;
 	uint32_t left;         /* that have not ended */
+	enum start start;
+	struct buf launch;     /* the message, until START_OVER */
+	uint64_t start_until_ms; /* it waits until then at most */
+	uint32_t limit_s;
 	uint64_t deadline_ms;  /* of its time limit, of a doubt, of its grace; 0: none */
 	uint32_t grace_ms;
 	enum doubt doubt;
@@ -78,11 +91,9 @@ struct part {
 	struct dvm_ended end;
 	char why[WHY_MAX];
 	struct tail tails[2];  /* of stdout and stderr */
-	struct delayed *delayed; /* its start waits; NULL: all ranks have been started */
-	uint32_t started;      /* ranks of it, the first ones */
 	bool output_open;
 	struct part *prev, *next;
-	struct part *delayed_prev, *delayed_next;
+	struct part *waits_prev, *waits_next;
 	UT_hash_handle hh;     /* by number */
 	UT_hash_handle hh_task;
 };
@@ -94,12 +105,14 @@ struct dvm_node {
 	struct part *parts;   /* by number */
 	struct part *by_task;
 	struct part *timed;   /* list of those that have a deadline */
-	struct part *delayed; /* list of those that are not started, in order of arrival */
-	uint64_t start_ms;    /* no start before this time, */
+	struct part *waits;   /* list of START_WAITS, in order of arrival */
+	uint32_t asked;       /* parts that are START_ASKED, */
+	size_t asked_bytes;   /* and what their messages need */
+	uint32_t running;     /* ranks */
+	int lack;             /* a negative errno: the last start lacked something; so */
+	uint64_t start_ms;    /* ... there is no start before this time, */
 	bool freed;           /* unless something has ended since */
-	uint32_t idle_lacks;  /* starts in a row that lacked something while nothing ran */
-	int lack;             /* of the last one, a negative errno */
-	struct rank *ranks;   /* by process */
+	uint32_t idle_lacks;  /* such starts in a row while nothing ran */
 	struct kept_set *kept;
 	struct dvm_register is;
 	uint32_t next_part;
@@ -128,6 +141,7 @@ void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
  */
 void node_say_later(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
 /* NULL: it has ended meanwhile. */
+struct part *node_part(const struct dvm_node *n, uint32_t number);
 struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t instance);
 /* 0: none. */
 void part_set_deadline(struct dvm_node *n, struct part *p, uint64_t ms);
@@ -164,25 +178,30 @@ void node_profiles_forget(struct dvm_node *n);
 
 /* ---- node_start.c ---- */
 
-/* 0, or -EPROTO or -ENOMEM. */
-int part_launch(struct dvm_node *n, const struct dvm_launch *l);
-/* Start what is not started yet. 0, or a negative errno: the node lacks something. */
-int part_start(struct dvm_node *n, struct part *p, const struct dvm_launch *l);
+/* `message`: *l as bytes. 0, or -EPROTO or -ENOMEM. */
+int part_launch(struct dvm_node *n, const struct dvm_launch *l,
+		const struct dvm_bytes *message);
+/* Ranks that wait for their start will not be started. */
+void part_give_up_start(struct dvm_node *n, struct part *p);
+/* As above, and that is how the part ends. It may be gone then. */
+void part_end_unstarted(struct dvm_node *n, struct part *p, const struct node_end *e);
+/* Each turn: start what can be started now. */
+void starts_turn(struct dvm_node *n);
+/* When the next turn is due; UINT64_MAX: never. */
+uint64_t starts_due_ms(const struct dvm_node *n);
 
 /* ---- node_lack.c ---- */
 
 /* Something that the node may have again when another task has ended. */
 bool lack_is(int rc);
-/* Does the next start have to wait? */
+/* A start of the part has failed with such an error. */
+void lack_note(struct dvm_node *n, const struct part *p, int error);
+/* Does the next start have to wait for what the node lacks? */
 bool lack_lasts(const struct dvm_node *n);
-/* Keep the start of the part, which failed with `error` or was not tried (0). 0 or -ENOMEM. */
-int part_delay(struct dvm_node *n, struct part *p, const struct dvm_launch *l, int error);
-/* Ranks of it that have not been started will not be. */
-void part_give_up_start(struct dvm_node *n, struct part *p);
-/* Each turn: start what can be started now. */
+/* Until when a new part waits for its start. */
+uint64_t lack_until_ms(const struct dvm_node *n, const struct dvm_launch *l);
+/* End parts that have waited long enough. */
 void lack_turn(struct dvm_node *n);
-/* When the next turn is due; UINT64_MAX: never. */
-uint64_t lack_due_ms(const struct dvm_node *n);
 /* A rank has ended, perhaps because the node lacks something: before its part hears. */
 void lack_rank_ended(struct dvm_node *n, struct part *p, const struct node_end *e);
 

@@ -7,12 +7,12 @@ static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
 {
 	struct dvm_rank r = {
 		.rank = p->first_rank + i,
-		.process = (uint64_t)p->ranks[i].process,
+		.process = p->ranks[i].runs ? p->ranks[i].process : 0,
 		.state = i < p->started ? '-' : '+',
 	};
 
 	if (r.process)
-		n->ops.look(n->arg, p->ranks[i].process, &r);
+		n->ops.look(n->arg, r.process, &r);
 	(void)dvm_rank_pack(out, &r); /* what is missing is not shown */
 }
 

@@ -1,99 +1,77 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How parts of a node begin. */
+/*
+ * How parts of a node begin. The host is asked to start the ranks of a part, and says later
+ * which ones it has started. Parts wait for that in the order of their arrival: while the
+ * node lacks something (node_lack.c), and while the host has enough to do.
+ */
 #include "dvm/core/node_private.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The cores of the rank, which are taken out of those of the part. */
-static void share(struct node_rank *r, struct dvm_cores *cores, uint64_t *gpus,
-		  uint32_t each_cores, uint32_t each_gpus)
+#define LAUNCH_MAX (2 * DVM_COMMAND_MAX + DVM_PLACES_MAX + DVM_SPAWN_MAX + DVM_INPUT_MAX)
+#define ASKED_MAX 64                      /* parts that the host is to start at once, */
+#define ASKED_BYTES ((size_t)4 << 20)     /* and about the bytes of these */
+#define LOOK_MS 1000 /* between two looks at parts that wait for a host that does not answer */
+
+/* ---- parts that wait ---- */
+
+/* `first`: again, before all others. */
+static void wait_for_start(struct dvm_node *n, struct part *p, bool first)
 {
-	memset(&r->cores, 0, sizeof(r->cores));
-	cores_move(&r->cores, cores, each_cores);
-	r->gpus = 0;
-	for (; each_gpus; each_gpus--) {
-		r->gpus |= *gpus & -*gpus;
-		*gpus &= *gpus - 1;
-	}
+	p->start = START_WAITS;
+	if (first)
+		DL_PREPEND2(n->waits, p, waits_prev, waits_next);
+	else
+		DL_APPEND2(n->waits, p, waits_prev, waits_next);
 }
 
-/* 0, or a negative errno: the node lacks something. */
-static int start_rank(struct dvm_node *n, struct part *p, const struct node_rank *what)
+void part_give_up_start(struct dvm_node *n, struct part *p)
 {
-	struct rank *r = &p->ranks[what->local];
-	struct node_end failed = { .status = 126 << 8 };
-	int64_t process = n->ops.start(n->arg, what);
-
-	if (lack_is((int)process))
-		return (int)process;
-	p->started++;
-	r->part = p;
-	r->number = p->first_rank + what->local;
-	if (process > 0) {
-		r->process = process;
-		HASH_ADD(hh, n->ranks, process, sizeof(r->process), r);
-		return 0;
-	}
-	failed.why = strerror((int)-process);
-	part_note_end(p, r->number, &failed);
-	p->left--;
-	return 0;
+	if (p->start != START_WAITS)
+		return;
+	DL_DELETE2(n->waits, p, waits_prev, waits_next);
+	p->start = START_OVER;
+	p->left -= p->count - p->started;
+	n->ops.give_up(n->arg, p->number);
 }
 
-static int start_ranks(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
+void part_end_unstarted(struct dvm_node *n, struct part *p, const struct node_end *e)
 {
-	struct node_rank what = {
-		.launch = l, .profile = &p->profile->msg, .part = p->number,
-	};
-	struct dvm_cores cores = l->cores;
-	uint64_t gpus = l->gpus;
-	uint32_t each_cores = cores_count(&cores) / l->ranks_here;
-	uint32_t each_gpus = (uint32_t)__builtin_popcountll(gpus) / l->ranks_here;
-	int rc = 0;
-
-	for (uint32_t i = 0; !rc && i < l->ranks_here; i++) {
-		what.local = i;
-		share(&what, &cores, &gpus, each_cores, each_gpus);
-		if (i == p->started)
-			rc = start_rank(n, p, &what);
-	}
-	return rc;
+	part_give_up_start(n, p);
+	part_note_end(p, p->first_rank + p->started, e);
+	if (p->left)
+		part_fails(n, p);
+	else
+		part_ranks_over(n, p);
 }
 
-static struct part *add_part(struct dvm_node *n, const struct dvm_launch *l,
-			     struct profile *profile)
+/* The signal that is to end it, also its ranks that have not been started; 0: none. */
+static int ends_by(const struct part *p)
 {
-	struct part *p = calloc(1, sizeof(*p));
-
-	if (p)
-		p->ranks = calloc(l->ranks_here, sizeof(*p->ranks));
-	if (!p || !p->ranks) {
-		free(p);
-		return NULL;
-	}
-	p->number = n->next_part++;
-	p->task = l->task;
-	p->instance = l->instance;
-	p->profile = profile;
-	p->output = l->output;
-	p->first_rank = l->first_rank;
-	p->count = p->left = l->ranks_here;
-	p->grace_ms = l->grace_ms;
-	p->end.task = l->task;
-	p->end.instance = l->instance;
-	p->end.started_ns = n->now.wall_ns;
-	p->keep = l->keep;
-	p->held = (struct dvm_held){
-		l->task, l->instance, l->nodes, l->node, l->first_rank,
-		l->ranks_here, l->cores, l->gpus, n->now.wall_ns,
-	};
-	profile->parts++;
-	HASH_ADD(hh, n->parts, number, sizeof(p->number), p);
-	HASH_ADD(hh_task, n->by_task, task, sizeof(p->task), p);
-	return p;
+	if (p->signalled == SIGKILL)
+		return SIGKILL;
+	return p->ending ? SIGTERM : 0;
 }
+
+/* A rank could not be started. */
+static void start_failed(struct dvm_node *n, struct part *p, int error)
+{
+	const int number = ends_by(p);
+
+	wait_for_start(n, p, true);
+	if (lack_is(error))
+		lack_note(n, p, error);
+	if (number)
+		part_end_unstarted(n, p, &(struct node_end){ .status = number });
+	else if (!lack_is(error))
+		part_end_unstarted(n, p, &(struct node_end){
+			.status = 126 << 8, .why = strerror(-error) });
+}
+
+/* ---- starts ---- */
 
 bool node_wants_pmi(const struct dvm_launch *l)
 {
@@ -114,53 +92,148 @@ static int open_part(struct dvm_node *n, struct part *p, const struct dvm_launch
 	return rc;
 }
 
-/* All ranks have been started, or cannot be for `rc`, a negative errno. */
-static void note_started(struct dvm_node *n, struct part *p, const struct dvm_launch *l,
-			 int rc)
+static void ask(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
 {
-	if (p->delayed)
-		part_give_up_start(n, p);
-	if (rc || !p->left) {
-		p->left = 0;
-		part_note_end(p, p->first_rank, &(struct node_end){
-			.status = 126 << 8, .why = strerror(-rc) });
-		part_ranks_over(n, p);
-		return;
-	}
-	if (l->limit_s)
-		part_set_deadline(n, p, n->now.ms + (uint64_t)l->limit_s * 1000);
+	const struct node_start what = {
+		.part = p->number, .first = p->started, .launch = l,
+		.message = { p->launch.data, p->launch.len },
+		.profile = &p->profile->msg,
+	};
+
+	if (!p->started)
+		p->end.started_ns = p->held.started_ns = n->now.wall_ns;
+	p->start = START_ASKED;
+	n->asked++;
+	n->asked_bytes += p->launch.len;
+	n->ops.start(n->arg, &what);
+}
+
+/* The first of those that wait. */
+static void try_start(struct dvm_node *n)
+{
+	struct part *p = n->waits;
+	struct dvm_msg m;
+	struct cursor c;
+	int rc;
+
+	DL_DELETE2(n->waits, p, waits_prev, waits_next);
+	cursor_init(&c, p->launch.data, p->launch.len);
+	rc = dvm_msg_unpack(&c, &m);
+	rc = rc ? rc : open_part(n, p, &m.launch);
+	if (rc)
+		start_failed(n, p, rc);
+	else
+		ask(n, p, &m.launch);
+}
+
+static bool may_start(const struct dvm_node *n)
+{
+	return n->asked < ASKED_MAX && n->asked_bytes < ASKED_BYTES && !lack_lasts(n);
+}
+
+static void all_started(struct dvm_node *n, struct part *p)
+{
+	p->start = START_OVER;
+	buf_free(&p->launch);
+	n->lack = 0;
+	n->ops.all_started(n->arg, p->number);
+	if (p->limit_s && !p->deadline_ms)
+		part_set_deadline(n, p, n->now.ms + (uint64_t)p->limit_s * 1000);
 	/* The end of one that is short goes with it, and says when it started. */
 	node_say_later(n, p, DVM_STARTED);
-	if (p->end.status)
-		part_fails(n, p);
 }
 
-int part_start(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
+void dvm_node_started(struct dvm_node *n, uint32_t part, const uint64_t *processes,
+		      uint32_t count, int error, struct dvm_time now)
 {
-	int rc = open_part(n, p, l);
+	struct part *p = node_part(n, part);
 
-	if (!rc && !p->started)
-		p->end.started_ns = p->held.started_ns = n->now.wall_ns;
-	rc = rc ? rc : start_ranks(n, p, l);
-	if (lack_is(rc))
-		return rc;
-	note_started(n, p, l, rc);
-	return 0;
+	n->now = now;
+	if (!p || p->start != START_ASKED || count > p->count - p->started)
+		return;
+	n->asked--;
+	n->asked_bytes -= p->launch.len;
+	for (uint32_t i = 0; i < count; i++)
+		p->ranks[p->started++] = (struct rank){ processes[i], true };
+	p->running += count;
+	n->running += count;
+	if (error)
+		start_failed(n, p, error);
+	else
+		all_started(n, p);
 }
 
-int part_launch(struct dvm_node *n, const struct dvm_launch *l)
+void starts_turn(struct dvm_node *n)
+{
+	while (n->waits && may_start(n))
+		try_start(n);
+	lack_turn(n);
+}
+
+uint64_t starts_due_ms(const struct dvm_node *n)
+{
+	if (!n->waits)
+		return UINT64_MAX;
+	return n->asked ? n->now.ms + LOOK_MS : n->start_ms;
+}
+
+/* ---- a new part ---- */
+
+static struct part *make_part(const struct dvm_launch *l, const struct dvm_bytes *message)
+{
+	struct part *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	buf_init(&p->launch, LAUNCH_MAX);
+	p->ranks = calloc(l->ranks_here, sizeof(*p->ranks));
+	if (p->ranks && !buf_append(&p->launch, message->data, message->len))
+		return p;
+	free(p->ranks);
+	free(p);
+	return NULL;
+}
+
+static void add_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l,
+		     struct profile *profile)
+{
+	p->number = n->next_part++;
+	p->task = l->task;
+	p->instance = l->instance;
+	p->profile = profile;
+	p->output = l->output;
+	p->first_rank = l->first_rank;
+	p->count = p->left = l->ranks_here;
+	p->limit_s = l->limit_s;
+	p->grace_ms = l->grace_ms;
+	p->start_until_ms = lack_until_ms(n, l);
+	p->end.task = l->task;
+	p->end.instance = l->instance;
+	p->end.started_ns = n->now.wall_ns;
+	p->keep = l->keep;
+	p->held = (struct dvm_held){
+		l->task, l->instance, l->nodes, l->node, l->first_rank,
+		l->ranks_here, l->cores, l->gpus, n->now.wall_ns,
+	};
+	profile->parts++;
+	HASH_ADD(hh, n->parts, number, sizeof(p->number), p);
+	HASH_ADD(hh_task, n->by_task, task, sizeof(p->task), p);
+}
+
+int part_launch(struct dvm_node *n, const struct dvm_launch *l,
+		const struct dvm_bytes *message)
 {
 	struct profile *profile = node_profile_find(n, l->profile);
 	struct part *p;
-	int rc;
 
 	if (!profile)
 		return -EPROTO;
-	p = add_part(n, l, profile);
+	p = make_part(l, message);
 	if (!p)
 		return -ENOMEM;
-	if (lack_lasts(n))
-		return part_delay(n, p, l, 0);
-	rc = part_start(n, p, l);
-	return rc ? part_delay(n, p, l, rc) : 0;
+	add_part(n, p, l, profile);
+	wait_for_start(n, p, false);
+	if (n->waits == p && may_start(n))
+		try_start(n);
+	return 0;
 }

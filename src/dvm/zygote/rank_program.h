@@ -14,6 +14,16 @@
 
 #define EXTRA_MAX 40 /* variables of a rank */
 
+/* The program of one rank. Its pointers are valid during the call. */
+struct node_rank {
+	const struct dvm_launch *launch;
+	const struct dvm_profile_msg *profile;
+	uint32_t local; /* among the ranks here, from 0 */
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint32_t part;
+};
+
 struct program {
 	char **argv, **env;
 	char *extra[EXTRA_MAX]; /* of the variables those that are its own */

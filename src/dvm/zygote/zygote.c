@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "dvm/common/strays.h"
 #include "libio/attach_fds.h"
 #include "libio/clock.h"
@@ -35,11 +37,20 @@
 #define EVENT_HEAD UINT64_MAX
 #define EVENT_SIGNAL (UINT64_MAX - 1)
 
+struct answer {
+	uint32_t part, count;
+	int error;
+	struct answer *prev, *next;
+	uint64_t processes[];
+};
+
 struct zygote {
 	int epoll, signals;
 	struct dvm_node *node;
 	struct outputs *outputs;
 	struct resources has;
+	struct parts *parts;
+	struct answer *answers; /* for the node: what has been started */
 	int registration; /* of the part that is being started; -1 */
 	struct frame_reader reader;
 	bool reaped;        /* something, since strays were looked for */
@@ -108,15 +119,49 @@ static void on_close_pmi(void *arg, uint32_t part)
 	zygote_pmi_close(part);
 }
 
-static int64_t on_start(void *arg, const struct node_rank *rank)
+static void on_all_started(void *arg, uint32_t part)
 {
 	struct zygote *z = arg;
-	struct rank_fds fds = { .registration = -1 };
 
-	outputs_of(z->outputs, rank->part, fds.output);
-	if (node_wants_pmi(rank->launch))
+	outputs_started(z->outputs, part);
+	fd_close(&z->registration);
+}
+
+static void on_start(void *arg, const struct node_start *what)
+{
+	const size_t most = what->launch->ranks_here;
+	struct rank_fds fds = { .registration = -1 };
+	struct zygote *z = arg;
+	struct answer *a = malloc(sizeof(*a) + most * sizeof(*a->processes));
+
+	if (!a) {
+		z->over = true;
+		return;
+	}
+	outputs_of(z->outputs, what->part, fds.output);
+	if (node_wants_pmi(what->launch))
 		fds.registration = z->registration;
-	return zygote_exec(rank, &z->has, &fds);
+	a->part = what->part;
+	a->error = zygote_start(z->parts, what, &z->has, &fds, a->processes, &a->count);
+	DL_APPEND(z->answers, a);
+}
+
+static void on_give_up(void *arg, uint32_t part)
+{
+	struct zygote *z = arg;
+
+	parts_give_up(z->parts, part);
+}
+
+static void answer_starts(struct zygote *z)
+{
+	struct answer *a, *next;
+
+	DL_FOREACH_SAFE(z->answers, a, next) {
+		DL_DELETE(z->answers, a);
+		dvm_node_started(z->node, a->part, a->processes, a->count, a->error, now());
+		free(a);
+	}
 }
 
 static void on_ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
@@ -125,13 +170,13 @@ static void on_ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
 }
 
 /* proc(5): "PID (NAME) STATE", and 11 fields on the time in user and kernel mode. */
-static void on_look(void *arg, int64_t process, struct dvm_rank *out)
+static void on_look(void *arg, uint64_t process, struct dvm_rank *out)
 {
 	char path[64], line[1024], *end;
 	unsigned long user = 0, kernel = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)process);
+	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)process);
 	file = fopen(path, "re");
 	if (file && fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
 		sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
@@ -141,11 +186,11 @@ static void on_look(void *arg, int64_t process, struct dvm_rank *out)
 	out->cpu_us = (user + kernel) * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK);
 }
 
-static void on_signal(void *arg, int64_t process, int number)
+static void on_signal(void *arg, uint32_t part, int number)
 {
-	/* It may not have made its group yet. */
-	if (kill(-(pid_t)process, number) < 0 && errno == ESRCH)
-		kill((pid_t)process, number);
+	struct zygote *z = arg;
+
+	parts_signal(z->parts, part, number);
 }
 
 static void on_leave(void *arg)
@@ -170,10 +215,12 @@ static uint64_t us(const struct timeval *t)
 static void reap(struct zygote *z, pid_t pid)
 {
 	struct node_end end = { 0 };
+	uint32_t part, slot;
 	struct rusage usage;
+	const bool is_rank = parts_find(z->parts, pid, &part, &slot);
 	int status;
 
-	if (dvm_node_is_rank(z->node, pid))
+	if (is_rank)
 		kill(-pid, SIGKILL);
 	if (wait4(pid, &status, 0, &usage) != pid)
 		return;
@@ -182,7 +229,11 @@ static void reap(struct zygote *z, pid_t pid)
 	end.system_us = us(&usage.ru_stime);
 	end.peak_kib = (uint64_t)usage.ru_maxrss;
 	end.why = zygote_exec_failure(pid, status, &end.lacks);
-	dvm_node_ended(z->node, pid, &end, now());
+	if (!is_rank)
+		return;
+	answer_starts(z); /* that comes first */
+	parts_ended(z->parts, pid);
+	dvm_node_ended(z->node, part, slot, &end, now());
 }
 
 static void note_signals(struct zygote *z)
@@ -263,7 +314,7 @@ static int look_for_strays(struct zygote *z)
 	if (began < z->strays_ms)
 		return (int)(z->strays_ms - began);
 	z->reaped = false;
-	strays_kill_ended(z->node);
+	strays_kill_ended(parts_may_run, z->parts);
 	ended = now().ms;
 	z->strays_ms = ended + STRAYS_MS + STRAYS_PART * (ended - began);
 	return -1;
@@ -315,12 +366,14 @@ static void say_gone(void)
 /* The work after each turn. Milliseconds until there is more to do; -1: none. */
 static int turn(struct zygote *z)
 {
-	int left = dvm_node_turn(z->node, now()), strays = look_for_strays(z);
+	int left, strays;
 
-	if (!dvm_node_is_starting(z->node)) {
-		outputs_started(z->outputs);
-		fd_close(&z->registration);
+	left = dvm_node_turn(z->node, now());
+	while (z->answers) {
+		answer_starts(z);
+		left = dvm_node_turn(z->node, now());
 	}
+	strays = look_for_strays(z);
 	return left < 0 || (strays >= 0 && strays < left) ? strays : left;
 }
 
@@ -346,7 +399,6 @@ static void serve(struct zygote *z)
 		if (!z->terminated)
 			left = turn(z);
 	}
-	dvm_node_kill_all(z->node);
 	if (strays_kill_all())
 		say_gone();
 }
@@ -365,10 +417,12 @@ static int open_all(struct zygote *z)
 		.open_output = on_open_output,
 		.limit_output = on_limit_output,
 		.close_output = on_close_output,
+		.all_started = on_all_started,
 		.open_pmi = on_open_pmi,
 		.pmi_rank_ended = on_pmi_rank_ended,
 		.close_pmi = on_close_pmi,
 		.start = on_start,
+		.give_up = on_give_up,
 		.look = on_look,
 		.ask_pmi = on_ask_pmi,
 		.signal = on_signal,
@@ -396,6 +450,9 @@ static int open_all(struct zygote *z)
 	rc = rc ? rc : watch(z, z->signals, EVENT_SIGNAL);
 	rc = rc ? rc : outputs_create(&z->outputs, z->epoll, &z->node);
 	rc = rc ? rc : zygote_exec_init();
+	z->parts = parts_create();
+	if (!z->parts)
+		rc = -ENOMEM;
 	return rc ? rc : dvm_node_create(&z->node, &ops, z);
 }
 

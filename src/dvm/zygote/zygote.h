@@ -12,6 +12,8 @@
 #include <sys/types.h>
 
 #include "dvm/core/node.h"
+#include "dvm/zygote/parts.h"
+#include "dvm/zygote/rank_program.h"
 #include "dvm/zygote/resources.h"
 
 #define ZYGOTE_FD 3     /* a SOCK_STREAM pair's end */
@@ -48,6 +50,16 @@ pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
  */
 const char *zygote_exec_failure(pid_t process, int status, bool *lacks);
 
+/* ---- zygote_start.c ---- */
+
+/*
+ * Start ranks of a part, from the one at what->first on: *count of them, whose processes
+ * are in processes[]. 0, or a negative errno of the one after them.
+ */
+int zygote_start(struct parts *parts, const struct node_start *what,
+		 const struct resources *has, const struct rank_fds *fds,
+		 uint64_t *processes, uint32_t *count);
+
 /* ---- zygote_limits.c ---- */
 
 /* Once: raise those of this process. */
@@ -80,8 +92,8 @@ int outputs_create(struct outputs **out, int epoll, struct dvm_node **node);
 int outputs_open(struct outputs *o, uint32_t part);
 /* The ends that the ranks of a part write to; -1: there is no such part. */
 void outputs_of(struct outputs *o, uint32_t part, int ends[2]);
-/* Our copies of the ranks' ends, once all have been started. */
-void outputs_started(struct outputs *o);
+/* Close our copies of the ranks' ends: all have been started. */
+void outputs_started(struct outputs *o, uint32_t part);
 /* Read what is there, and close. */
 void outputs_close(struct outputs *o, uint32_t part);
 /* Read at most this at once; 0: do not read, until this is called again. */

@@ -25,7 +25,6 @@ struct outputs {
 	int epoll;
 	struct dvm_node **node;
 	struct output *all;
-	struct output *starting; /* whose other ends are still open here */
 	char piece[PIECE];
 };
 
@@ -102,8 +101,6 @@ int outputs_open(struct outputs *o, uint32_t part)
 		output_free(o, p);
 		return rc;
 	}
-	outputs_started(o);
-	o->starting = p;
 	HASH_ADD(hh, o->all, part, sizeof(p->part), p);
 	return 0;
 }
@@ -124,13 +121,14 @@ void outputs_of(struct outputs *o, uint32_t part, int ends[2])
 	ends[1] = p ? p->theirs[1] : -1;
 }
 
-void outputs_started(struct outputs *o)
+void outputs_started(struct outputs *o, uint32_t part)
 {
-	if (!o->starting)
+	struct output *p = find(o, part);
+
+	if (!p)
 		return;
-	fd_close(&o->starting->theirs[0]);
-	fd_close(&o->starting->theirs[1]);
-	o->starting = NULL;
+	fd_close(&p->theirs[0]);
+	fd_close(&p->theirs[1]);
 }
 
 /* The end of a pipe that is not watched would still come as an event: it is taken out. */
@@ -202,8 +200,6 @@ void outputs_close(struct outputs *o, uint32_t part)
 	for (int i = 0; i < 2; i++)
 		if (p->ours[i] >= 0)
 			read_rest(o, p, i);
-	if (o->starting == p)
-		o->starting = NULL;
 	HASH_DEL(o->all, p);
 	output_free(o, p);
 }

@@ -90,7 +90,7 @@ static void head_send(void *arg, const void *data, size_t len)
 	push(&n->up, data, len);
 }
 
-static void look(void *arg, int64_t process, struct dvm_rank *out)
+static void look(void *arg, uint64_t process, struct dvm_rank *out)
 {
 	out->state = 'S';
 }
@@ -158,32 +158,52 @@ static uint32_t count_running(const struct bed *b, uint32_t node)
 	return n;
 }
 
-static int64_t start(void *arg, const struct node_rank *rank)
+/* 0 or a negative errno. */
+static int start_rank(struct fake_node *n, const struct node_start *what, uint32_t slot)
 {
-	struct fake_node *n = arg;
-	const char *program = rank->launch->argv.data;
-	struct process *p;
+	struct bed *b = n->bed;
 
-	if (!strcmp(program, "unstartable"))
+	if (!strcmp(what->launch->argv.data, "unstartable"))
 		return -EACCES;
-	if (n->bed->is_full[n->number] &&
-	    count_running(n->bed, n->number) >= n->bed->room[n->number])
+	if (b->is_full[n->number] && count_running(b, n->number) >= b->room[n->number])
 		return -EMFILE;
-	assert_true(n->bed->nprocesses + 1 < PROCESSES);
-	p = &n->bed->processes[++n->bed->nprocesses];
-	*p = (struct process){ .node = n->number, .part = rank->part, .runs = true };
-	return n->bed->nprocesses;
+	assert_true(b->nprocesses + 1 < PROCESSES);
+	b->processes[++b->nprocesses] = (struct process){
+		.node = n->number, .part = what->part, .slot = slot, .runs = true };
+	return 0;
 }
 
-static void signal_process(void *arg, int64_t process, int number)
+static void start(void *arg, const struct node_start *what)
 {
 	struct fake_node *n = arg;
-	struct process *p = &n->bed->processes[process];
+	struct start s = { what->part, 0, (uint64_t)n->bed->nprocesses + 1, 0 };
 
-	assert_int_equal(p->node, n->number);
-	assert_true(p->runs);
-	p->told = p->told || number == SIGTERM;
-	p->killed = p->killed || number == SIGKILL;
+	assert_true(what->first < what->launch->ranks_here);
+	while (!s.error && what->first + s.count < what->launch->ranks_here) {
+		s.error = start_rank(n, what, what->first + s.count);
+		s.count += !s.error;
+	}
+	starts_add(&n->starts, s);
+}
+
+static void tell_starts(struct fake_node *n)
+{
+	if (!n->still)
+		starts_tell(&n->starts, n->node, n->bed->now);
+}
+
+static void signal_part(void *arg, uint32_t part, int number)
+{
+	struct fake_node *n = arg;
+
+	for (int64_t i = 1; i <= n->bed->nprocesses; i++) {
+		struct process *p = &n->bed->processes[i];
+
+		if (p->node != n->number || p->part != part || !p->runs)
+			continue;
+		p->told = p->told || number == SIGTERM;
+		p->killed = p->killed || number == SIGKILL;
+	}
 }
 
 /* ---- the bed ---- */
@@ -212,7 +232,8 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 		.send = head_send, .open_output = idle_open_output,
 		.limit_output = limit_output, .close_output = idle_part, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
-		.start = start, .look = look, .signal = signal_process, .leave = idle,
+		.all_started = idle_part, .give_up = idle_part,
+		.start = start, .look = look, .signal = signal_part, .leave = idle,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
@@ -257,9 +278,9 @@ void deliver_down(struct fake_node *n)
 	size_t len;
 	char *data = pop(&n->down, &len);
 
-	if (!data)
-		return;
-	assert_int_equal(dvm_node_input(n->node, data, len, n->bed->now), 0);
+	tell_starts(n);
+	if (data)
+		assert_int_equal(dvm_node_input(n->node, data, len, n->bed->now), 0);
 	dvm_node_turn(n->node, n->bed->now);
 	free(data);
 }
@@ -280,7 +301,8 @@ static bool is_quiet(const struct bed *b)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		if (!b->nodes[i].lost &&
-		    (b->nodes[i].down.count || b->nodes[i].up.count))
+		    (b->nodes[i].down.count || b->nodes[i].up.count ||
+		     (b->nodes[i].starts.count && !b->nodes[i].still)))
 			return false;
 	return true;
 }
@@ -291,6 +313,7 @@ void deliver_all(struct bed *b)
 		for (uint32_t i = 0; i < NODES; i++) {
 			if (b->nodes[i].lost)
 				continue;
+			tell_starts(&b->nodes[i]);
 			dvm_node_turn(b->nodes[i].node, b->now);
 			deliver_down(&b->nodes[i]);
 			deliver_up(&b->nodes[i]);
@@ -320,10 +343,12 @@ void lose(struct bed *b, uint32_t node)
 static void end_as(struct bed *b, int64_t process, const struct node_end *end)
 {
 	struct process *p = &b->processes[process];
+	struct fake_node *n = &b->nodes[p->node];
 
 	assert_true(p->runs);
 	p->runs = false;
-	assert_true(dvm_node_ended(b->nodes[p->node].node, process, end, b->now));
+	tell_starts(n); /* that comes first */
+	assert_true(dvm_node_ended(n->node, p->part, p->slot, end, b->now));
 }
 
 void end_process(struct bed *b, int64_t process, int32_t status)

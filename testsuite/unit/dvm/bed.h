@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "requests.h"
+#include "starts.h"
 #include "dvm/core/head.h"
 #include "dvm/core/node.h"
 #include "unit.h"
@@ -33,13 +34,15 @@ struct fake_node {
 	uint32_t number;
 	struct dvm_node *node;
 	struct queue_of_bytes down, up;
+	struct starts starts;
+	bool still;       /* nobody tells it of these */
 	size_t limit;     /* of the output of the last part that was given one */
 	bool lost;
 };
 
 struct process {
 	uint32_t node;  /* whose it is, */
-	uint32_t part;  /* and of which part there */
+	uint32_t part, slot;  /* and which rank of which part there */
 	bool runs;
 	bool told;      /* SIGTERM or SIGKILL */
 	bool killed;

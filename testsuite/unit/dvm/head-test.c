@@ -535,37 +535,6 @@ static void task_of_run_is_no_other_waits_business(void **state)
 	bed_destroy(b);
 }
 
-/* ---- what a node says of its ranks ---- */
-
-static bool is_that(void *arg, int64_t process)
-{
-	return process == *(const int64_t *)arg;
-}
-
-static void a_node_knows_which_tasks_run(void **state)
-{
-	struct bed *b = bed_create(100);
-	struct dvm_node *node;
-	int64_t first = 1, other = 3;
-
-	submit(b, "{'argv':['x'],'ranks':2}");
-	node = b->nodes[b->processes[1].node].node;
-	assert_true(dvm_node_runs(node, 1, 0));
-	assert_false(dvm_node_runs(node, 1, 1));
-	assert_false(dvm_node_runs(node, 2, 0));
-	assert_true(dvm_node_is_rank(node, 1));
-	assert_false(dvm_node_is_rank(node, other));
-	assert_true(dvm_node_any_rank(node, is_that, &first));
-	assert_false(dvm_node_any_rank(node, is_that, &other));
-	end_process(b, 1, 0);
-	assert_false(dvm_node_is_rank(node, 1));
-	assert_true(dvm_node_runs(node, 1, 0));
-	end_process(b, 2, 0);
-	assert_false(dvm_node_runs(node, 1, 0));
-	assert_false(dvm_node_any_rank(node, is_that, &first));
-	bed_destroy(b);
-}
-
 /* ---- anything in any order ---- */
 
 static int64_t some_running(const struct bed *b)
@@ -750,7 +719,6 @@ int main(void)
 		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
 		cmocka_unit_test(drained_nodes_get_nothing),
 		cmocka_unit_test(placed_tasks_are_where_they_should_be),
-		cmocka_unit_test(a_node_knows_which_tasks_run),
 		cmocka_unit_test(a_typo_does_not_end_a_dvm),
 		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
 		cmocka_unit_test(those_who_wait_are_told),

@@ -23,9 +23,8 @@ static void send_nothing(void *arg, const void *data, size_t len)
 {
 }
 
-static int64_t start(void *arg, const struct node_rank *rank)
+static void start(void *arg, const struct node_start *what)
 {
-	return 7;
 }
 
 static void leave(void *arg)
@@ -48,8 +47,10 @@ static struct dvm_node *node_with_task(struct host *host, struct dvm_time now)
 {
 	static const struct dvm_node_ops ops = {
 		.send = send_nothing, .open_output = idle_open_output,
-		.close_output = idle_part, .start = start, .leave = leave,
+		.close_output = idle_part, .all_started = idle_part,
+		.start = start, .leave = leave,
 	};
+	const uint64_t process = 7;
 	struct dvm_node *n;
 
 	assert_int_equal(dvm_node_create(&n, &ops, host), 0);
@@ -61,6 +62,7 @@ static struct dvm_node *node_with_task(struct host *host, struct dvm_time now)
 		.launch = { .task = 1, .ranks = 1, .nodes = 1, .ranks_here = 1, .keep = true,
 			    .output = DVM_OUTPUT_NONE, .argv = { "x", 2 },
 			    .path = { "", 1 } } }, now);
+	dvm_node_started(n, 0, &process, 1, 0, now);
 	return n;
 }
 
@@ -74,7 +76,7 @@ static void node_that_cannot_tell_an_end_leaves(void **state)
 
 	assert_int_equal(host.leaves, 0);
 	refusing = true;
-	assert_true(dvm_node_ended(n, 7, &end, now));
+	assert_true(dvm_node_ended(n, 0, 0, &end, now));
 	refusing = false;
 	assert_int_equal(host.leaves, 1);
 	dvm_node_destroy(n);
@@ -87,7 +89,7 @@ static void node_with_memory_stays(void **state)
 	struct host host = { 0 };
 	struct dvm_node *n = node_with_task(&host, now);
 
-	assert_true(dvm_node_ended(n, 7, &end, now));
+	assert_true(dvm_node_ended(n, 0, 0, &end, now));
 	assert_int_equal(host.leaves, 0);
 	dvm_node_destroy(n);
 }

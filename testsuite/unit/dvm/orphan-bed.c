@@ -58,33 +58,45 @@ static void close_pmi(void *arg, uint32_t part)
 }
 
 /* A rank never runs twice at once. */
-static int64_t start(void *arg, const struct node_rank *rank)
+static void start_rank(struct fake_node *n, const struct node_start *what, uint32_t slot)
 {
-	struct fake_node *n = arg;
 	struct bed *b = n->bed;
 	struct process p = {
-		.node = n->number, .task = rank->launch->task, .runs = true,
-		.rank = rank->launch->first_rank + rank->local,
+		.node = n->number, .task = what->launch->task, .runs = true,
+		.rank = what->launch->first_rank + slot, .part = what->part, .slot = slot,
 	};
 
-	snprintf(p.cwd, sizeof(p.cwd), "%s", (const char *)rank->profile->cwd.data);
+	snprintf(p.cwd, sizeof(p.cwd), "%s", (const char *)what->profile->cwd.data);
 	for (int64_t i = 1; i <= b->nprocesses; i++)
 		if (b->processes[i].runs && !b->processes[i].killed)
 			assert_false(b->processes[i].task == p.task &&
 				     b->processes[i].rank == p.rank);
 	assert_true(b->nprocesses + 1 < PROCESSES);
 	b->processes[++b->nprocesses] = p;
-	return b->nprocesses;
 }
 
-static void signal_process(void *arg, int64_t process, int number)
+static void start(void *arg, const struct node_start *what)
 {
 	struct fake_node *n = arg;
-	struct process *p = &n->bed->processes[process];
+	struct start s = { .part = what->part, .first = (uint64_t)n->bed->nprocesses + 1 };
 
-	assert_true(p->runs);
-	p->killed = p->killed || number == SIGKILL;
-	p->polite = p->polite || number == SIGTERM;
+	for (; what->first + s.count < what->launch->ranks_here; s.count++)
+		start_rank(n, what, what->first + s.count);
+	starts_add(&n->starts, s);
+}
+
+static void signal_part(void *arg, uint32_t part, int number)
+{
+	struct fake_node *n = arg;
+
+	for (int64_t i = 1; i <= n->bed->nprocesses; i++) {
+		struct process *p = &n->bed->processes[i];
+
+		if (p->node != n->number || p->part != part || !p->runs)
+			continue;
+		p->killed = p->killed || number == SIGKILL;
+		p->polite = p->polite || number == SIGTERM;
+	}
 }
 
 static void leave(void *arg)
@@ -120,6 +132,7 @@ void tell_node(struct fake_node *n, struct buf *what)
 	struct buf in = *what;
 
 	buf_init(what, QUEUE_MAX);
+	starts_tell(&n->starts, n->node, n->bed->now);
 	if (in.len && !n->gone)
 		assert_int_equal(dvm_node_input(n->node, in.data, in.len,
 						n->bed->now), 0);
@@ -159,7 +172,8 @@ struct bed *bed_create(void)
 		.send = head_send, .open_output = idle_open_output,
 		.close_output = idle_part, .open_pmi = idle_open_pmi,
 		.pmi_rank_ended = idle_rank_ended, .close_pmi = close_pmi,
-		.start = start, .signal = signal_process, .leave = leave,
+		.all_started = idle_part, .give_up = idle_part,
+		.start = start, .signal = signal_part, .leave = leave,
 	};
 	struct bed *b = calloc(1, sizeof(*b));
 
@@ -291,12 +305,14 @@ void end_process(struct bed *b, int64_t i, int32_t status)
 {
 	struct process *p = &b->processes[i];
 	const struct node_end end = { .status = status };
+	struct fake_node *n = &b->nodes[p->node];
 
 	p->runs = false;
-	if (b->nodes[p->node].gone)
+	if (n->gone)
 		return;
-	assert_true(dvm_node_ended(b->nodes[p->node].node, i, &end, b->now));
-	dvm_node_turn(b->nodes[p->node].node, b->now);
+	starts_tell(&n->starts, n->node, b->now); /* that comes first */
+	assert_true(dvm_node_ended(n->node, p->part, p->slot, &end, b->now));
+	dvm_node_turn(n->node, b->now);
 }
 
 void end_killed(struct bed *b)

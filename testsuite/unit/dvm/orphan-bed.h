@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "requests.h"
+#include "starts.h"
 #include "dvm/core/head.h"
 #include "dvm/core/node.h"
 #include "unit.h"
@@ -30,12 +31,14 @@ struct fake_node {
 	char name[8];
 	struct dvm_node *node;
 	struct buf down, up;
+	struct starts starts;
 	struct buf pmi;  /* what the PMI of its tasks says to it */
 	bool gone, left;
 };
 
 struct process {
 	uint32_t node, rank;
+	uint32_t part, slot;
 	uint64_t task;
 	bool runs, killed, polite;
 	char cwd[16];
