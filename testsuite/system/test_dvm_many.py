@@ -218,6 +218,30 @@ def test_combinations_of_several_values(one, tmp_path):
     assert (tmp_path / "8.out").read_text() == "8 a b c\n"
 
 
+def test_values_name_directories(one, tmp_path):
+    for name in "a", "b":
+        (tmp_path / name).mkdir()
+    words = "submit", "--wait", "-D", "{}", "-o", "{}.out", "sh", "-c", "echo $# $PWD > here; pwd"
+    one(*words, ":::", "a", tmp_path / "b").ok()
+    for name in "a", "b":
+        assert (tmp_path / f"{name}.out").read_text() == f"{tmp_path}/{name}\n"
+        assert (tmp_path / name / "here").read_text() == f"0 {tmp_path}/{name}\n"
+    (tmp_path / "a2").mkdir()
+    one("submit", "--wait", "--chdir", "{1}{2}", "-o", "{#}.out", "pwd", ":::", "a", ":::", "2").ok()
+    assert (tmp_path / "1.out").read_text() == f"{tmp_path}/a2\n"
+    assert one("run", "-D", "a2", "pwd").ok().stdout == f"{tmp_path}/a2\n"
+    one("run", "-D", "none", "pwd").failed().says(f"cannot enter the directory {tmp_path}/none")
+    assert one("run", "-D", "", "pwd").says("--chdir: the name of the directory is empty").code == 2
+
+
+def test_json_names_directories(one, tmp_path):
+    (tmp_path / "a").mkdir()
+    lines = '{"argv": ["pwd"], "cwd": "a", "path": "out"}\n{"argv": ["pwd"], "path": "out2"}\n'
+    one("submit", "--wait", "--json", "-", stdin=lines).ok()
+    assert (tmp_path / "out").read_text() == f"{tmp_path}/a\n"
+    assert (tmp_path / "out2").read_text() == f"{tmp_path}\n"
+
+
 def test_array_has_steps_and_lists(one):
     one("submit", "--wait", "-o", "{}.out", "--array", "0-10:5,008-9,3", "true").ok()
     names = [line for line in one("run", "ls").ok().lines if line.endswith(".out")]

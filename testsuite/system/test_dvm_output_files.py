@@ -64,6 +64,21 @@ def test_one_file_for_many_tasks_is_refused(one, arguments, tmp_path):
     one(arguments[0], "--append", *arguments[1:]).ok()
 
 
+def test_equal_values_do_not_share_a_file(one, tmp_path):
+    words = "submit", "--wait", "-o", "{1}.out", "sh", "-c", "echo {1} {2}"
+    said = one(*words, ":::", "a", "b", ":::", "1", "2").failed()
+    said.says(f"task 2 is rejected: path: task 1 writes {tmp_path}/a.out, too: add %t to the name, or give --append")
+    said.says("2 tasks: 2 done, 0 failed, 2 refused")
+    assert (tmp_path / "a.out").read_text() == "a 1\n"
+    one(*words[:2], "--append", *words[2:], ":::", "b", "b", ":::", "3").ok()
+    assert (tmp_path / "b.out").read_text() == "b 1\nb 3\nb 3\n"
+    for kept in ("-o", "/dev/null"), ("-o", "{}.%t"), ("-o", "{#}", "-e", "{#}"):
+        one("submit", "--wait", *kept, "true", ":::", "a", "a").ok()
+    line = '{"argv": ["true"], "error": "e"}\n'
+    said = one("submit", "--wait", "--json", "-", stdin=line * 2).failed()
+    said.says(f"line 2 of - is rejected: error: line 1 writes {tmp_path}/e, too")
+
+
 @pytest.mark.parametrize("option", ["-o", "-e"])
 @pytest.mark.parametrize("name", ["50%_x", "log.%j", "log%"])
 def test_unknown_word_is_refused(one, option, name):

@@ -54,6 +54,7 @@ static const char usage[] =
 "  -t, --time TIME          time limit: 90s, 10m, 1h30m, 2d, minutes, M:S, H:M:S, D-H:M:S\n"
 "  --retries NUMBER         run a failed task again, up to NUMBER times\n"
 "  --priority NUMBER        tasks with a higher priority start first (0); may be negative\n"
+"  -D, --chdir DIR          working directory; {} stands for each value\n"
 "  -J, --name NAME          label in ps and report\n"
 "  -o, --output FILE        file for standard output; %t: task, %r: rank\n"
 "  -e, --error FILE         the same for standard error\n"

@@ -171,6 +171,9 @@ void submission_begin(struct submission *s)
 	s->profile = make_profile();
 	s->conn = conn_open(s->dvm); /* last: its first request goes soon after */
 	s->profile_id = strdup(get_text(s->profile, "id"));
+	s->cwd = strdup(get_text(s->profile, "cwd"));
+	if (!s->profile_id || !s->cwd)
+		die("out of memory");
 	s->results.quiet = s->quiet;
 	conn_on_event(s->conn, on_event, s);
 	s->results.give_up = give_up;
@@ -307,7 +310,8 @@ void submission_add(struct submission *s, json_t *task, const char *command, boo
 {
 	size_t i = json_array_size(s->tasks);
 
-	if (i == BATCH) { /* submission_stops: none of them will be sent */
+	/* BATCH, as submission_stops: none of them will be sent */
+	if (i == BATCH || !task_paths_ok(s, task)) {
 		json_decref(task);
 		return;
 	}
@@ -353,7 +357,8 @@ json_t *submission_command(struct submission *s, int argc, char **argv,
 			   const struct template_values *values)
 {
 	json_t *list = json_array();
-	bool used = !values;
+	const char *cwd = json_string_value(json_object_get(s->task, "cwd"));
+	bool used = !values || (cwd && template_has_value(cwd, values));
 	int rc = 0;
 
 	for (int i = 0; i < argc; i++) {
@@ -401,6 +406,7 @@ void submission_add_command(struct submission *s, int argc, char **argv,
 	json_object_set_new(task, "argv", list);
 	fill_in(task, "path", v);
 	fill_in(task, "error", v);
+	fill_in(task, "cwd", v);
 	fill_in(task, "name", v);
 	text = s->keeps ? submission_text(list) : NULL;
 	submission_add(s, task, text, false);
@@ -480,8 +486,8 @@ static void __attribute__((noreturn)) leave(const struct submission *s)
 {
 	size_t left = s->results.submitted - s->results.ended;
 
-	fprintf(stderr, "%spmi2x-dvm: %zu tasks go on: pmi2x-dvm wait, or pmi2x-dvm cancel --all\n",
-		s->results.progress.tty ? "\n" : "", left);
+	fprintf(stderr, "%spmi2x-dvm: %zu task%s on: pmi2x-dvm wait, or pmi2x-dvm cancel --all\n",
+		s->results.progress.tty ? "\n" : "", left, left == 1 ? " goes" : "s go");
 	interrupt_die();
 }
 

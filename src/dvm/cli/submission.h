@@ -19,12 +19,14 @@
 #define BATCH_BYTES ((size_t)4 << 20) /* of their arguments: then it is sent, too */
 
 struct sent;
+struct written_path;
 
 struct submission {
 	const char *dvm;
 	json_t *task;         /* what all have in common: ranks, cores, ... */
 	json_t *tasks;        /* that are to be sent */
 	size_t bytes;         /* of their arguments */
+	struct written_path *paths; /* files that tasks so far write */
 	const char *json, *lines, *array, *report;
 	const char *journal, *local, *orphan; /* of batch, for its DVM; */
 	bool take_over;                       /* also this */
@@ -50,6 +52,7 @@ struct submission {
 	bool said_full;
 	json_t *profile;      /* NULL: it has been sent */
 	char *profile_id;
+	char *cwd;            /* of the command */
 	struct conn *conn;
 	struct results results;
 };
@@ -66,11 +69,18 @@ void task_options_refuse_batch(const struct submission *s);
 /* A value of --output or --error: checked, and the directories of its name are made. */
 void output_option(struct submission *s, const char *path);
 void error_option(struct submission *s, const char *path);
+/* A value of --chdir. */
+void chdir_option(struct submission *s, const char *path);
 /*
  * There are several tasks: each has a file of its own, unless --append is given. braces:
  * values replace {} in names.
  */
 void output_options_check(const struct submission *s, bool braces);
+/*
+ * Make the paths of a task absolute. False: an earlier task of the command writes to one of
+ * its files, which has been said.
+ */
+bool task_paths_ok(struct submission *s, json_t *task);
 
 /* ---- submission.c ---- */
 

@@ -113,7 +113,8 @@ static const struct option long_options[] = {
 	{ "each-line", required_argument, NULL, 'l' },
 	{ "array", required_argument, NULL, 'a' },
 	{ "report", required_argument, NULL, 'R' },
-	{ "journal", required_argument, NULL, 'D' },
+	{ "chdir", required_argument, NULL, 'D' },
+	{ "journal", required_argument, NULL, 'D' + 256 },
 	{ "local", optional_argument, NULL, 'L' },
 	{ "orphan", required_argument, NULL, 'W' },
 	{ "take-over", no_argument, NULL, 'T' },
@@ -156,7 +157,8 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'l': s->lines = value; break;
 	case 'a': s->array = value; break;
 	case 'R': s->report = value; break;
-	case 'D': s->journal = value; break;
+	case 'D': chdir_option(s, value); break;
+	case 'D' + 256: s->journal = value; break;
 	case 'L': s->local = local_nodes(argv, value); break;
 	case 'W': s->orphan = value; break;
 	case 'T': s->take_over = true; break;
@@ -171,7 +173,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 
 void task_options_take(struct submission *s, int argc, char **argv)
 {
-	const char *letters = s->options_anywhere ? ":n:c:g:N:J:o:e:t:" : "+:n:c:g:N:J:o:e:t:";
+	const char *letters = s->options_anywhere ? ":n:c:g:N:D:J:o:e:t:" : "+:n:c:g:N:D:J:o:e:t:";
 	int option;
 
 	s->task = json_object();

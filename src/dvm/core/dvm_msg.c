@@ -72,7 +72,7 @@ static bool launch_ok(const struct dvm_launch *m)
 	       dvm_texts_ok(&m->argv, 1) &&
 	       (m->output != DVM_OUTPUT_FORWARD || m->window >= DVM_WINDOW_MIN) &&
 	       dvm_texts_ok(&m->path, m->output == DVM_OUTPUT_FILE) &&
-	       dvm_texts_ok(&m->error, 0);
+	       dvm_texts_ok(&m->error, 0) && dvm_texts_ok(&m->cwd, 0);
 }
 
 static void code_launch(struct coder *c, struct dvm_msg *msg)
@@ -99,6 +99,7 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->argv, DVM_COMMAND_MAX);
 	dvm_code_bytes(c, &m->path, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->error, DVM_TEXT_MAX);
+	dvm_code_bytes(c, &m->cwd, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->places, DVM_PLACES_MAX);
 	dvm_code_bytes(c, &m->spawned, DVM_SPAWN_MAX);
 	dvm_code_bytes(c, &m->input, DVM_INPUT_MAX);

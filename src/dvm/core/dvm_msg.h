@@ -66,7 +66,7 @@
 #include "dvm/core/limits.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 4         /* of these messages, and of the clients' */
+#define DVM_VERSION 5         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
@@ -180,6 +180,7 @@ struct dvm_launch {
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
 	struct dvm_bytes error; /* the file of stderr, a text; or empty */
+	struct dvm_bytes cwd;   /* in place of the profile's, a text; or empty */
 	struct dvm_bytes places; /* of a task on several nodes, each packed; else
 	                            empty, or they are too many */
 	struct dvm_bytes spawned; /* of who has spawned it: dvm_spawn.about; or empty */

@@ -103,6 +103,7 @@ struct task_spec {
 	char *path;      /* or NULL */
 	char *error;     /* the file of stderr, or NULL */
 	bool append;     /* to these files */
+	char *cwd;       /* in place of the profile's; or NULL */
 	char *name;      /* or NULL */
 	uint64_t number; /* the client's, for lists: a line of a file; 0: none */
 };

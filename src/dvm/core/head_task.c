@@ -94,6 +94,7 @@ void task_spec_free(struct task_spec *s)
 	free(s->input);
 	free(s->path);
 	free(s->error);
+	free(s->cwd);
 	free(s->name);
 	free((void *)(uintptr_t)s->shape.placed);
 	memset(s, 0, sizeof(*s));

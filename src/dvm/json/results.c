@@ -96,6 +96,8 @@ static void set_command(json_t *o, const struct head_task *t, size_t max)
 		json_object_set_new(o, "path", json_string(t->spec.path));
 	if (t->spec.error)
 		json_object_set_new(o, "error", json_string(t->spec.error));
+	if (t->spec.cwd)
+		json_object_set_new(o, "cwd", json_string(t->spec.cwd));
 	if (t->spec.number)
 		json_object_set_new(o, "number", json_integer((json_int_t)t->spec.number));
 }

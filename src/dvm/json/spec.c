@@ -330,7 +330,7 @@ static void check_keys(struct spec_reading *r)
 	static const char *const known[] = {
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
-		"output", "path", "error", "append", "name", "profile", "line", "number", "pmi",
+		"output", "path", "error", "append", "cwd", "name", "profile", "line", "number", "pmi",
 		"stdin",
 	};
 	json_t *json = r->source;
@@ -347,6 +347,13 @@ static void check_keys(struct spec_reading *r)
 		else if (spec_has_nul(v) && strcmp(key, "stdin"))
 			spec_wrong(r, known[i], "a text contains a NUL byte");
 	}
+}
+
+static void read_cwd(struct spec_reading *r)
+{
+	r->spec.cwd = get_text(r, "cwd");
+	if (r->spec.cwd && r->spec.cwd[0] != '/')
+		spec_wrong(r, "cwd", "must begin with /");
 }
 
 static void read_stdin(struct spec_reading *r)
@@ -371,6 +378,7 @@ void spec_read(struct spec_reading *r, json_t *json)
 	read_argv(r);
 	read_shape(r);
 	read_output(r);
+	read_cwd(r);
 	read_stdin(r);
 	r->spec.name = get_text(r, "name");
 	r->spec.priority = get_priority(r);
@@ -407,12 +415,12 @@ int spec_write_spawned(const struct head_task *parent, const struct dvm_spawn *m
 	for (const char *a = dvm_texts_next(&m->argv, NULL); a;
 	     a = dvm_texts_next(&m->argv, a))
 		json_array_append_new(argv, json_string(a));
-	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*}", "argv", argv,
+	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*,s:s*}", "argv", argv,
 		      "ranks", (int)m->ranks, "pmi", 1,
 		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
 		      "time", (int)p->limit_s, "output", output_name(p->output),
 		      "path", p->path, "error", p->error, "append", p->append,
-		      "name", p->name);
+		      "cwd", p->cwd, "name", p->name);
 	if (json_array_size(argv) == dvm_texts_count(&m->argv))
 		return text_append(out, o);
 	json_decref(o);

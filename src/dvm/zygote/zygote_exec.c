@@ -173,9 +173,9 @@ static int open_file(const struct node_rank *r, const char *name)
 	return fd;
 }
 
-static bool opens_files(const struct dvm_launch *l)
+static bool has_paths(const struct dvm_launch *l)
 {
-	return l->output == DVM_OUTPUT_FILE || l->error.len;
+	return l->output == DVM_OUTPUT_FILE || l->error.len || l->cwd.len;
 }
 
 /* Rank 0 reads the task's input, and others nothing. */
@@ -272,6 +272,8 @@ __attribute__((noreturn))
 static void become(const struct node_rank *r, const struct resources *has,
 		   const struct rank_fds *fds, const struct program *p)
 {
+	const char *cwd = r->launch->cwd.len ? r->launch->cwd.data : r->profile->cwd.data;
+
 	zygote_limits_begin(&r->profile->limits);
 	if (p->pmi_fd)
 		open_pmi(r, fds->registration, p->pmi_fd);
@@ -280,8 +282,8 @@ static void become(const struct node_rank *r, const struct resources *has,
 	setpgid(0, 0);
 	reset_signals();
 	bind_to_cores(r, has);
-	if (chdir(r->profile->cwd.data) < 0)
-		fail(STAGE_DIRECTORY, r->profile->cwd.data);
+	if (chdir(cwd) < 0)
+		fail(STAGE_DIRECTORY, cwd);
 	set_stdio(r, fds->output);
 	warn_of_pmix(r, has, p->argv[0]);
 	zygote_limits_set(&r->profile->limits);
@@ -322,7 +324,7 @@ static pid_t start(const struct node_rank *r, const struct resources *has,
 	pid_t pid;
 
 	/* To open what a user has named may take forever, too. */
-	if (*known == program && !opens_files(r->launch))
+	if (*known == program && !has_paths(r->launch))
 		return start_at_once(r, has, fds, p, known);
 	pid = fork();
 	if (!pid)

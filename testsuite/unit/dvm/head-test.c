@@ -142,6 +142,7 @@ static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
 		{ "{'argv':['x'],'path':'/a/%j'}", "path" },
 		{ "{'argv':['x'],'error':'/50%'}", "error" },
 		{ "{'argv':['x'],'append':1}", "append" },
+		{ "{'argv':['x'],'cwd':'a'}", "cwd" },
 		{ "{'argv':['x'],'profile':'q'}", "profile" },
 		{ "{'argv':['x'],'profile':{'id':'p'}}", "profile" },
 		{ "{'argv':['x'],'place':[]}", "place" },
