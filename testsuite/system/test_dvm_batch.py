@@ -238,7 +238,7 @@ def test_second_batch_joins_and_the_last_ends_the_dvm(start, here, env, tasks):
     wait_until(lambda: status(here)["running"] + status(here)["queued"] == 10)
     one.send_signal(signal.SIGINT)
     _, said = one.communicate(timeout=60)
-    assert "goes on for 1 others" in said
+    assert "goes on for 1 other client" in said
     assert living(env["PMI2X_DVM_DIR"])
     tasks.go.touch()
     _, said = two.communicate(timeout=60)

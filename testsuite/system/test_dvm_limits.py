@@ -46,7 +46,7 @@ def start(prefix, env, tmp_path):
 def test_running_tasks_continue_after_too_many_failures(one, start, tmp_path):
     """One of four slots gets free by the failure, so a fifth task may start."""
     child = start("submit", "--wait", "--max-fails", "0", "--array", "1-20", "sh", "-c", ONE_FAILS)
-    while "1 tasks have failed, more than --max-fails allows" not in child.stderr.readline():
+    while "1 task has failed, more than --max-fails allows" not in child.stderr.readline():
         pass
     wait_until(lambda: status(one)["queued"] == 0)
     (tmp_path / "go").touch()

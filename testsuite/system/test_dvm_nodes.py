@@ -219,7 +219,7 @@ def test_a_node_leaves(dvm, up, tmp_path):
     work = f"until [ -e {go} ]; do sleep 0.05; done"
     number = dvm("submit", "-n2", "-N2", "sh", "-c", work).ok().lines
     wait_until(lambda: status(dvm)["running"] == 1)
-    assert dvm("shrink", "n1").ok().lines == ["1 nodes leave when nothing runs there"]
+    assert dvm("shrink", "n1").ok().lines == ["1 node leaves when nothing runs there"]
     assert states(dvm) == {"n0": "up", "n1": "leaving"}
     dvm("shrink", "-N1").failed().says("that would remove all nodes")
     go.touch()
@@ -335,7 +335,7 @@ def test_growing_in_an_allocation(cluster, prefix, tmp_path, hello):
         "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
         "salloc", "-N3", "bash", "-c", GROWING.format(base=base, program=hello),
     ).ok()  # fmt: skip
-    assert result.lines.count("1 nodes more are up") == 3
+    assert result.lines.count("1 node more is up") == 3
     assert "size 3 " in result.stdout and "size 4 " in result.stdout
     assert len({line for line in result.lines if line.startswith("at ")}) == 3
     result.says("is here already").says("srun: error: ")

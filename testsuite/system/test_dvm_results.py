@@ -18,6 +18,16 @@ def text_of(result):
     return result.stdout + result.stderr
 
 
+def test_all_ended_tasks_are_listed(one):
+    """Also beside many tasks that wait."""
+    one("submit", "--wait", "--quiet", "--array", "1-2500", "true").ok()
+    one("submit", "--array", "1-1100", "sleep", "600").ok()
+    tasks = json.loads(one("ps", "--ended", "--json").ok().stdout)["tasks"]
+    assert sorted(t["id"] for t in tasks if t["state"] == "done") == list(range(1, 2501))
+    assert one("ps", "--ended").ok().lines[-1] == "and 100 more: pmi2x-dvm show TASK, why TASK"
+    assert one("cancel", "--all").ok().lines == ["1100 tasks are ended"]
+
+
 def test_listings_have_command_and_end_of_errors(one, tmp_path):
     (tmp_path / "tasks").write_text(f"# comment\ntrue\n{DIES}\n")
     one("batch", "tasks").failed().says(f"task 2, line 3, failed: {SIGNAL}: {DIES}: last\n")

@@ -70,7 +70,7 @@ def test_tasks_by_number(many):
     assert f"task {ids[4]}: running" in many("why", ids[4]).ok().stdout
     assert "5 tasks are ended" in many("cancel", *ids[:5]).ok().stdout
     many("wait", *ids[:5]).failed().says("5 failed")
-    many("down").failed().says("1 tasks have not ended")
+    many("down").failed().says("1 task has not ended")
     assert status(many)["running"] == 1
     many("show", "4711").failed().says("there is no task 4711")
 
@@ -121,7 +121,7 @@ def test_one_that_dies_harms_no_other(many, env, prefix):
         pass
     _, said = waits.communicate(timeout=60)
     assert waits.returncode == 1
-    assert f"lost the DVM {NAME}.2, and with it 1 tasks" in said
+    assert f"lost the DVM {NAME}.2, and with it 1 task" in said
     assert "4 tasks: 3 done, 1 failed" in said
     many("submit", "--wait", "--array", "1-20", "true").ok().says("20 done")
     assert f"DVM {NAME}.2 is no longer up." in many("status").ok().stdout

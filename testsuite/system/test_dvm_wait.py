@@ -52,7 +52,7 @@ def test_failure_before_the_head_was_lost(dvm, env, tmp_path):
     kill_one(env, "pmi2x-dvm-head")
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     dvm(*up, "--resume", tmp_path / "j").ok()
-    dvm("wait").failed().says("1 tasks: 0 done, 1 failed")
+    dvm("wait").failed().says("1 task: 0 done, 1 failed")
     dvm("wait").ok()
     dvm("down").ok()
 

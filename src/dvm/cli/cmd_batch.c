@@ -19,6 +19,7 @@
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/last_client.h"
 #include "dvm/cli/submission.h"
+#include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
 #include "libio/clock.h"
 
@@ -290,8 +291,8 @@ static bool end_dvm(struct batch *b, const char *work)
 	long long others = last_client_leaves(b->s.conn, work, on_event, b);
 
 	if (others > 0)
-		fprintf(stderr, "pmi2x-dvm: the DVM %s goes on for %lld others that use it\n",
-			conn_name(b->s.conn), others);
+		fprintf(stderr, "pmi2x-dvm: the DVM %s goes on for %lld other client%s\n",
+			conn_name(b->s.conn), others, plural(others));
 	if (others)
 		return false;
 	if (!interrupt_number())
@@ -316,11 +317,12 @@ static void print_quoted(const char *word)
 static void say_how_to_go_on(struct batch *b, const char *what)
 {
 	struct results *r = &b->s.results;
+	size_t ended = r->before + r->done + r->ended_failed;
 
 	fputs(r->progress.tty ? "\n" : "", stderr);
 	results_say_where(r);
-	fprintf(stderr, "pmi2x-dvm: %s: %zu lines have ended, %zu of them failed",
-		what, r->before + r->done + r->ended_failed,
+	fprintf(stderr, "pmi2x-dvm: %s: %zu line%s ended, %zu of them failed",
+		what, ended, ended == 1 ? " has" : "s have",
 		r->failed_before + r->ended_failed);
 	if (!b->dir.dir) {
 		fputs("; standard input has no journal without --journal\n", stderr);

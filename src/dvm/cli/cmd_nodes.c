@@ -36,15 +36,18 @@ static json_t *which_nodes(const struct change *ch, int argc, char **argv)
 }
 
 /* Ask for the change, of the nodes that follow the options, and print for how many it is done. */
-static void change_nodes(const struct change *ch, int argc, char **argv, const char *done)
+static void change_nodes(const struct change *ch, int argc, char **argv, const char *one,
+			 const char *many)
 {
 	json_t *nodes = which_nodes(ch, argc - optind, argv + optind);
 	struct conn *c = conn_open(ch->dvm);
 	json_t *answer;
+	long long n;
 
 	json_object_set_new(ch->request, "nodes", nodes);
 	answer = conn_ask(c, ch->request);
-	printf("%lld nodes %s\n", get_number(answer, "nodes"), done);
+	n = get_number(answer, "nodes");
+	printf("%lld %s\n", n, n == 1 ? one : many);
 	json_decref(answer);
 	conn_close(c);
 }
@@ -119,7 +122,7 @@ int cmd_grow(int argc, char **argv)
 	if (ch.job && !ch.count && optind == argc)
 		ch.count = nodes_of(ch.job);
 	json_object_set_new(ch.request, "job", json_integer((json_int_t)ch.job));
-	change_nodes(&ch, argc, argv, "more are up");
+	change_nodes(&ch, argc, argv, "node more is up", "nodes more are up");
 	return 0;
 }
 
@@ -133,6 +136,7 @@ int cmd_shrink(int argc, char **argv)
 	};
 	struct change ch = take_options(argc, argv, options);
 
-	change_nodes(&ch, argc, argv, "leave when nothing runs there");
+	change_nodes(&ch, argc, argv, "node leaves when nothing runs there",
+		     "nodes leave when nothing runs there");
 	return 0;
 }

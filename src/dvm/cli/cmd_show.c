@@ -13,6 +13,7 @@
 #include "dvm/cli/signal_name.h"
 #include "dvm/cli/task_text.h"
 
+#define PAGE 1000 /* SHOWN_MAX of the head */
 #define IDS_MAX 1000000 /* in a request */
 
 /* Characters in a list; none is wider than one column. */
@@ -126,6 +127,27 @@ static void make_readable(json_t *task)
 		json_object_set_new(task, "line", json_integer((json_int_t)line));
 }
 
+static json_t *ask_ps(struct conn *c, bool ended, size_t from)
+{
+	return conn_ask(c, json_pack("{s:s,s:b,s:I}", "op", "ps", "ended", ended,
+				     "from", (json_int_t)from));
+}
+
+/* The head answers with PAGE tasks that have ended at once. */
+static void add_pages(struct conn *c, json_t *ps)
+{
+	json_t *tasks = json_object_get(ps, "tasks"), *page, *more;
+	bool any = get_number(ps, "ended") > PAGE;
+
+	for (size_t from = PAGE; any; from += PAGE) {
+		page = ask_ps(c, true, from);
+		more = json_object_get(page, "tasks");
+		any = json_array_size(more);
+		json_array_extend(tasks, more);
+		json_decref(page);
+	}
+}
+
 int cmd_ps(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
@@ -133,7 +155,9 @@ int cmd_ps(int argc, char **argv)
 	json_t *event, *t;
 	size_t i;
 
-	event = conn_ask(c, json_pack("{s:s,s:b}", "op", "ps", "ended", o.ended));
+	event = ask_ps(c, o.ended, 0);
+	if (o.ended)
+		add_pages(c, event);
 	if (o.json) {
 		json_array_foreach(json_object_get(event, "tasks"), i, t)
 			make_readable(t);
@@ -257,12 +281,15 @@ static json_t *request_for(const char *op, const struct options *o, int argc, ch
 	return json_pack("{s:s,s:o}", "op", op, "ids", ids);
 }
 
-static struct conn *do_to_tasks(const struct options *o, json_t *request, const char *done)
+/* one, many: what has happened to one task, or to several. */
+static struct conn *do_to_tasks(const struct options *o, json_t *request, const char *one,
+				const char *many)
 {
 	struct conn *c = conn_open(o->dvm);
 	json_t *event = conn_ask(c, request);
+	long long n = get_number(event, "tasks");
 
-	printf("%lld tasks %s\n", get_number(event, "tasks"), done);
+	printf("%lld task%s %s\n", n, plural(n), n == 1 ? one : many);
 	json_decref(event);
 	return c;
 }
@@ -271,7 +298,7 @@ int cmd_cancel(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
 	struct conn *c = do_to_tasks(&o, request_for("cancel", &o, argc - optind,
-						     argv + optind), "are ended");
+						     argv + optind), "is ended", "are ended");
 	bool unheard = cancel_is_unheard(c);
 
 	conn_close(c);
@@ -288,7 +315,7 @@ int cmd_signal(int argc, char **argv)
 		die_usage("signal: a signal comes first, as a number or as in TERM");
 	request = request_for("signal", &o, argc - optind - 1, argv + optind + 1);
 	json_object_set_new(request, "signal", json_integer(number));
-	conn_close(do_to_tasks(&o, request, "were sent the signal"));
+	conn_close(do_to_tasks(&o, request, "was sent the signal", "were sent the signal"));
 	return 0;
 }
 

@@ -264,8 +264,8 @@ static void down(struct group *g, json_t *request, json_t *parts)
 		queued += get_number(status, "queued");
 	}
 	if (must_be_idle(request) && running + queued)
-		die("%lld tasks have not ended (%lld running, %lld queued): use --wait or --cancel",
-		    running + queued, running, queued);
+		die("%lld task%s not ended (%lld running, %lld queued): use --wait or --cancel",
+		    running + queued, running + queued == 1 ? " has" : "s have", running, queued);
 	to_all(g, request, parts);
 }
 

@@ -226,8 +226,8 @@ static void note_node(const struct results *r, json_t *event)
 	else if (strcmp(state, "lost"))
 		fprintf(stderr, "has %s\n", state);
 	else
-		fprintf(stderr, "is lost: %s; %lld tasks ran there\n", get_text(event, "why"),
-			get_number(event, "tasks"));
+		fprintf(stderr, "is lost: %s; %lld task%s ran there\n", get_text(event, "why"),
+			get_number(event, "tasks"), plural(get_number(event, "tasks")));
 }
 
 /* One of several DVMs has gone; the others' results still come. */
@@ -235,8 +235,8 @@ static void note_lost(struct results *r, json_t *event)
 {
 	long long tasks = get_number(event, "tasks");
 
-	fprintf(stderr, "pmi2x-dvm: lost the DVM %s, and with it %lld tasks that had not ended\n",
-		get_text(event, "dvm"), tasks);
+	fprintf(stderr, "pmi2x-dvm: lost the DVM %s, and with it %lld task%s that had not ended\n",
+		get_text(event, "dvm"), tasks, plural(tasks));
 	r->ended += (size_t)tasks;
 	r->failed += (size_t)tasks;
 	r->code = 1;
@@ -280,8 +280,8 @@ static void check_failures(struct results *r)
 		return;
 	r->gave_up = true;
 	progress_hide(&r->progress);
-	fprintf(stderr, "pmi2x-dvm: %zu tasks have failed, more than --max-fails allows: no more are started\n",
-		r->ended_failed);
+	fprintf(stderr, "pmi2x-dvm: %zu task%s failed, more than --max-fails allows: no more are started\n",
+		r->ended_failed, r->ended_failed == 1 ? " has" : "s have");
 	if (r->give_up)
 		r->give_up(r->arg);
 }
@@ -373,7 +373,7 @@ static void print_summary(struct results *r)
 	double all = r->last - r->first;
 	size_t n = r->nsetups;
 
-	fprintf(stderr, "%zu tasks: %zu done, %zu failed", r->ended,
+	fprintf(stderr, "%zu task%s: %zu done, %zu failed", r->ended, plural((long long)r->ended),
 		r->ended - r->failed - r->dropped, r->failed);
 	if (r->dropped)
 		fprintf(stderr, ", %zu not run", r->dropped);

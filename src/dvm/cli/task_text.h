@@ -21,6 +21,9 @@ void print_bytes(FILE *to, json_t *bytes);
 /* Replace "out", "err" and "why" of a task by text. */
 void make_texts(json_t *task);
 
+/* What the noun of a number ends with: "s", or "" for one. */
+const char *plural(long long number);
+
 /* How a task has failed: "killed by signal 11 (Segmentation fault)", "exit status 1". */
 void print_how(FILE *to, json_t *task);
 /* The reason and the last line of error output, each after ": "; nothing without them. */

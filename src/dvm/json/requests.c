@@ -10,7 +10,7 @@
 
 #include <utlist.h>
 
-#define SHOWN_MAX 1000 /* tasks in an answer to "ps" */
+#define SHOWN_MAX 1000 /* in an answer to "ps": tasks that have ended, and others */
 #define REASONS_MAX ((size_t)64 << 20) /* bytes of them, in an answer to "why" */
 
 /* ---- requests about tasks ---- */
@@ -65,26 +65,36 @@ static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request
 		do_to_tasks(h, c, request, signal_one);
 }
 
+/* List tasks from index `from` on, until there are `max` in all. */
 static void append_list(const struct dvm_head *h, const struct head_task *list,
-			json_t *tasks)
+			json_int_t from, size_t max, json_t *tasks)
 {
 	const struct head_task *t;
 
-	DL_FOREACH(list, t)
-		if (json_array_size(tasks) < SHOWN_MAX)
+	for (t = list; t && json_array_size(tasks) < max; t = t->next)
+		if (--from < 0)
 			json_array_append_new(tasks, result_listed(h, t, LIST_COMMAND_MAX));
+}
+
+/* Tasks that have ended, from this index on, in the order of their ends. */
+static void append_ended(struct dvm_head *h, json_int_t from, json_t *tasks)
+{
+	journal_hurry(h);
+	append_list(h, h->ended, from, json_array_size(tasks) + SHOWN_MAX, tasks);
 }
 
 static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
 {
+	json_int_t from = json_integer_value(json_object_get(request, "from"));
 	json_t *tasks = json_array();
 	uint64_t at = 0;
 
-	append_list(h, h->running, tasks);
-	append_list(h, h->queued, tasks);
+	if (!from) {
+		append_list(h, h->running, 0, SHOWN_MAX, tasks);
+		append_list(h, h->queued, 0, SHOWN_MAX, tasks);
+	}
 	if (json_is_true(json_object_get(request, "ended"))) {
-		journal_hurry(h);
-		append_list(h, h->ended, tasks);
+		append_ended(h, from, tasks);
 		at = h->journal.end_at;
 	}
 	client_answer_at(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:o}", "ev", "ps",
