@@ -21,7 +21,7 @@ void print_bytes(FILE *to, json_t *bytes);
 /* Replace "out", "err" and "why" of a task by text. */
 void make_texts(json_t *task);
 
-/* What the noun of a number ends with: "s", or "" for one. */
+/* The end of a noun behind a number: "s", or "" behind one. */
 const char *plural(long long number);
 
 /* How a task has failed: "killed by signal 11 (Segmentation fault)", "exit status 1". */
