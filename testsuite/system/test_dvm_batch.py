@@ -243,6 +243,7 @@ def test_second_batch_joins_and_the_last_ends_the_dvm(start, here, env, tasks):
     tasks.go.touch()
     _, said = two.communicate(timeout=60)
     assert "batch joins the DVM local" in said
+    assert "the log is in" not in said
     assert two.returncode == 0
     assert not living(env["PMI2X_DVM_DIR"])
     here(*LOCAL, "one").ok()

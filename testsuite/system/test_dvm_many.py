@@ -44,10 +44,12 @@ def test_json_lines_of_which_one_is_wrong(local):
         {"argv": ["true"], "ranks": 2},
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines) + " \r\nno json\n"
+    text += '{"argv": ["true"], "path": "a\\u0000b"}\n'
     result = local("submit", "--wait", "--json", "-", stdin=text).failed()
+    result.says("line 6 of - is rejected: path: a text contains a NUL byte")
     result.says("line 5 of - is rejected: not a JSON object")
     result.says("line 2 of - is rejected: rnaks: unknown key")
-    result.says("2 tasks: 2 done, 0 failed, 2 refused")
+    result.says("2 tasks: 2 done, 0 failed, 3 refused")
 
 
 def test_lines_that_are_no_text(local, tmp_path):

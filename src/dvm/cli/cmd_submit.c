@@ -53,7 +53,7 @@ static void add_json(struct submission *s, char *line, int argc, char **argv)
 
 	if (line_is_blank(line))
 		return;
-	task = json_loads(line, 0, &error);
+	task = json_loads(line, JSON_ALLOW_NUL, &error); /* the head rejects it with its key */
 	if (!json_is_object(task)) {
 		submission_refuse(s, s->given, "not a JSON object: %s: %.60s",
 		       task ? "another JSON value" : error.text, line);

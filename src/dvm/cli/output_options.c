@@ -119,9 +119,10 @@ void output_options_check(const struct submission *s, bool braces)
 /* The user means paths below the directory of the command, with or without --chdir. */
 static void make_absolute(const struct submission *s, json_t *task, const char *key)
 {
-	const char *path = json_string_value(json_object_get(task, key));
+	json_t *value = json_object_get(task, key);
+	const char *path = json_string_value(value);
 
-	if (path && *path && *path != '/')
+	if (path && *path && *path != '/' && strlen(path) == json_string_length(value))
 		json_object_set_new(task, key, json_sprintf("%s/%s", s->cwd, path));
 }
 

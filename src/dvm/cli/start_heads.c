@@ -238,7 +238,7 @@ static void wait_ready(const struct up *u, const struct start *all, const struct
 
 	while (next_word(s, line, sizeof(line))) {
 		if (!strncmp(line, "up ", 3) && tty)
-			fprintf(stderr, "\r%u of %u nodes are up",
+			fprintf(stderr, "\r%u of %u nodes up",
 				s->first + (uint32_t)atoi(line + 3), u->nodes);
 		if (!strcmp(line, "ready")) {
 			if (!u->ends)

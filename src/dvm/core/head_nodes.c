@@ -173,8 +173,9 @@ void dvm_head_stop(struct dvm_head *h, struct dvm_time now)
 	h->now = now;
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
 		return;
-	log_error(h->log, "the head is stopping: %zu running tasks have %u s to finish, %zu tasks are queued",
-		  h->nrunning, h->options.grace_ms / 1000, h->nqueued);
+	if (h->nrunning || h->nqueued)
+		log_error(h->log, "the head is stopping: %zu running tasks have %u s to finish, %zu tasks are queued",
+			  h->nrunning, h->options.grace_ms / 1000, h->nqueued);
 	h->phase = HEAD_STOPS;
 	h->stop_ms = now.ms + h->options.grace_ms;
 }
