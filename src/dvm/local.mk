@@ -16,6 +16,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/cmd_cancel.c \
 	src/dvm/cli/cmd_down.c src/dvm/cli/cmd_nodes.c \
 	src/dvm/cli/cmd_output.c \
+	src/dvm/cli/output_results.c src/dvm/cli/output_results.h \
 	src/dvm/cli/cmd_report.c src/dvm/cli/cmd_run.c \
 	src/dvm/cli/cmd_show.c src/dvm/cli/cmd_submit.c src/dvm/cli/cmd_up.c \
 	src/dvm/cli/cmd_why.c \

@@ -112,6 +112,25 @@ def test_output_is_printed_from_result_or_files(one):
     assert (said.stdout, said.stderr) == ("", "err\n")
 
 
+def test_output_of_lines_is_printed_without_a_dvm(dvm, tmp_path):
+    good = tmp_path / "good"
+    lines = [f"echo out {i}; echo err {i} >&2; [ {i} != 3 ] || [ -e {good} ]" for i in range(1, 6)]
+    (tmp_path / "tasks").write_text("# a comment\n" + "\n".join(lines) + "\n")
+    dvm("output", "tasks").failed().says("has no such results")
+    dvm("batch", "--local", "tasks").failed()
+    said = dvm("output", "tasks").ok()
+    assert said.stdout == "".join(f"out {i}\n" for i in range(1, 6))
+    assert said.stderr == "".join(f"err {i}\n" for i in range(1, 6))
+    assert dvm("output", "--failed", "tasks.results").ok().stdout == "out 3\n"
+    assert dvm("output", "tasks", "2", "5-6").ok().lines == ["out 1", "out 4", "out 5"]
+    dvm("output", "tasks", "1").failed().says("has no such results")
+    assert dvm("output", "tasks", "x").says('"x" is no number of a line').code == 2
+    good.touch()
+    dvm("batch", "--local", "--retry-failed", "tasks").ok()
+    assert dvm("output", "tasks").ok().stdout == said.stdout
+    dvm("output", "none").failed().says("cannot read none")
+
+
 def test_output_says_that_more_was_printed(one):
     one("submit", "--wait", "sh", "-c", "head -c 5000 /dev/zero | tr '\\0' x; echo; echo y >&2").ok()
     said = one("output", "1").ok().says("only the last 4096 bytes of standard output are kept")

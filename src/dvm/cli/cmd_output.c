@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi2x-dvm output: what a task has printed, from its files or its result. */
+/* pmi2x-dvm output: the output of a task, from its files or result, or of a batch. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -11,10 +11,16 @@
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/options.h"
+#include "dvm/cli/output_results.h"
 #include "dvm/core/dvm_msg.h"
 #include "dvm/core/output_path.h"
 
 #define PIECE 65536
+
+struct output_options {
+	const char *dvm;
+	bool failed;
+};
 
 static void die_written(void)
 {
@@ -91,30 +97,31 @@ static void check_state(json_t *task)
 		    get_number(task, "id"), state);
 }
 
-static const char *take_dvm(int argc, char **argv)
+static struct output_options take_options(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "dvm", required_argument, NULL, 'd' },
+		{ "failed", no_argument, NULL, 'f' },
 		{ 0 },
 	};
-	const char *dvm = NULL;
+	struct output_options o = { 0 };
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
-		if (option != 'd')
-			die_option(argv, option);
-		dvm = optarg;
-	}
-	if (optind + 1 != argc)
-		die_usage("output: name a task");
-	return dvm;
+	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1)
+		switch (option) {
+		case 'd': o.dvm = optarg; break;
+		case 'f': o.failed = true; break;
+		default: die_option(argv, option);
+		}
+	if (optind == argc)
+		die_usage("output: name a task, or the file of a batch");
+	return o;
 }
 
-int cmd_output(int argc, char **argv)
+static int output_of_task(const char *dvm, const char *task_number)
 {
-	const char *dvm = take_dvm(argc, argv);
-	json_int_t id = get_task(argv[optind]);
+	json_int_t id = get_task(task_number);
 	struct conn *c = conn_open(dvm);
 	json_t *event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id", id));
 	json_t *task = json_object_get(event, "task");
@@ -127,4 +134,21 @@ int cmd_output(int argc, char **argv)
 	json_decref(event);
 	conn_close(c);
 	return 0;
+}
+
+static bool is_number(const char *word)
+{
+	return *word && !word[strspn(word, "0123456789")];
+}
+
+int cmd_output(int argc, char **argv)
+{
+	struct output_options o = take_options(argc, argv);
+	bool task = is_number(argv[optind]);
+
+	if (task && (o.failed || optind + 1 != argc))
+		die_usage("output: give one task, or the file of a batch and lines of it");
+	if (task)
+		return output_of_task(o.dvm, argv[optind]);
+	return output_results(argv[optind], argv + optind + 1, argc - optind - 1, o.failed);
 }
