@@ -289,6 +289,27 @@ def test_last_client_of_a_batch_whose_process_was_killed_ends_its_dvm(start, her
     assert set(tasks.ran()) == {f"w{i}" for i in range(64)}
 
 
+def test_output_of_a_killed_batch_comes_from_the_head(start, here, tasks):
+    """The batch is stopped while a task ends, so that it cannot write the result."""
+    tasks.write(tasks.waiting("a") + "; echo out", tasks.line("b", "until [ -e end ]; do sleep 0.05; done"))
+    batch = start(*LOCAL, "tasks")
+    wait_until(lambda: len(tasks.ran()) == 2)
+    other = start("wait", "2")
+    batch.send_signal(signal.SIGSTOP)
+    tasks.go.touch()
+    wait_until(lambda: status(here)["running"] == 1)
+    batch.kill()
+    batch.wait()
+    again = start(*LOCAL, "tasks")
+    wait_until(lambda: "batch joins" in again.stderr.readline())
+    (tasks.go.parent / "end").touch()
+    again.communicate(timeout=60)
+    other.communicate(timeout=60)
+    result = next(r for r in tasks.results() if r["line"] == 1)
+    assert (result["out"], "output_lost" in result) == ("out\n", False)
+    assert tasks.ran() == {"a": 1, "b": 1}
+
+
 def test_dvm_of_another_job_is_not_found(here, env, tasks):
     here("up", "--local", "1", job="4711").ok()
     here("run", "true", job="4712").failed().says("this job has no DVM")

@@ -121,9 +121,8 @@ static void add_pending(struct batch_lines *b, const char *text, json_int_t id, 
 	k->pending[k->npending++] = b->npending++;
 }
 
-/* Its output was lost with the client that was to write it down. */
-static void add_result(struct results_file *out, const struct history_task *t,
-		       const struct sent_task *of)
+/* The journal has no output of a task. */
+static json_t *result_of_journal(const struct history_task *t)
 {
 	const struct journal_end *e = &t->end;
 	json_t *why = json_stringn(e->why.len ? e->why.data : "", e->why.len);
@@ -135,6 +134,19 @@ static void add_result(struct results_file *out, const struct history_task *t,
 
 	if (!e->why.len)
 		json_decref(why);
+	return o;
+}
+
+/* The client that was to write the result has been killed. The head may still have it. */
+static void add_result(const struct batch_lines *b, struct results_file *out,
+		       const struct history_task *t, const struct sent_task *of)
+{
+	json_t *o = b->find ? b->find(b->arg, (json_int_t)t->submit.task) : NULL;
+
+	if (!o)
+		o = result_of_journal(t);
+	else if (!json_object_get(o, "out") && !json_object_get(o, "err"))
+		json_object_set_new(o, "output_lost", json_true()); /* by a head before */
 	results_file_add(out, of, o);
 	json_decref(o);
 }
@@ -156,7 +168,7 @@ static void read_task(struct batch_lines *b, const struct history_task *t,
 	} else if (text && t->state != HISTORY_CANCELLED && !has_id(b, id)) {
 		note_end(b, text, history_state_name(t->state), retry);
 		note_id(b, id);
-		add_result(out, t, &of);
+		add_result(b, out, t, &of);
 	}
 	json_decref(task);
 }

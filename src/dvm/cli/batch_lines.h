@@ -33,6 +33,9 @@ struct batch_lines {
 	struct pending_line *pending;
 	size_t npending, pending_cap;
 	uint64_t last;        /* number of the journal's last task */
+	/* A task that has ended, as its head describes it, or NULL; may be NULL. */
+	json_t *(*find)(void *arg, json_int_t id);
+	void *arg;
 };
 
 enum line_state { LINE_NEW, LINE_DONE, LINE_FAILED, LINE_PENDING };
@@ -41,7 +44,7 @@ enum line_state { LINE_NEW, LINE_DONE, LINE_FAILED, LINE_PENDING };
 void batch_lines_read_results(struct batch_lines *b, const char *path);
 /*
  * The journal in a directory, tasks after `ignore`: results that are not written down are
- * added to `out`.
+ * added to `out`, from find or as the journal has them, without output.
  */
 void batch_lines_read_journal(struct batch_lines *b, const char *dir, uint64_t ignore,
 			      struct results_file *out);

@@ -209,10 +209,25 @@ static void on_line(struct submission *s, char *text, int argc, char **argv)
 
 /* ---- what earlier runs did ---- */
 
+/* The head's description of a task that has ended, or NULL. */
+static json_t *find_ended(void *arg, json_int_t id)
+{
+	struct batch *b = arg;
+	json_t *answer = conn_try(b->s.conn, json_pack("{s:s,s:I}", "op", "show", "id", id));
+	json_t *task = json_incref(json_object_get(answer, "task"));
+
+	json_decref(answer);
+	return task;
+}
+
 static void read_known(struct batch *b)
 {
 	if (!b->resumes)
 		return;
+	if (b->used && !b->own) { /* else the head knows only what the journal has */
+		b->known.find = find_ended;
+		b->known.arg = b;
+	}
 	batch_lines_read_results(&b->known, b->dir.results);
 	batch_lines_read_journal(&b->known, b->dir.dir, b->dir.ignore, &b->s.written);
 	results_file_flush(&b->s.written);
