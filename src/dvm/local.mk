@@ -34,6 +34,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/lines.c src/dvm/cli/lines.h \
 	src/dvm/cli/max_fails.c src/dvm/cli/max_fails.h \
 	src/dvm/cli/number_list.c src/dvm/cli/number_list.h \
+	src/dvm/cli/help.c src/dvm/cli/help.h \
 	src/dvm/cli/options.c src/dvm/cli/options.h \
 	src/dvm/cli/output_options.c \
 	src/dvm/cli/profile.c \

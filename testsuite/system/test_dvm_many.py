@@ -196,7 +196,9 @@ def test_wrong_options_are_named(dvm, arguments, words):
     result.says(words)
 
 
-@pytest.mark.parametrize("words", [("submit", "--help"), ("help", "submit"), ("submit", "-h")])
+@pytest.mark.parametrize("words", [
+    ("submit", "--help"), ("help", "submit"), ("submit", "-h"), ("submit", "-n", "2", "--help"),
+])  # fmt: skip
 def test_help_of_a_command(dvm, words):
     lines = dvm(*words).ok().lines
     assert lines[0].startswith("usage: pmi2x-dvm  submit")

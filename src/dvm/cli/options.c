@@ -4,15 +4,19 @@
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dvm/cli/die.h"
+#include "dvm/cli/help.h"
 #include "libutil/decimal.h"
 
 void die_option(char **argv, int option)
 {
 	const char *given = argv[optind - 1];
 
+	if (is_help(given))
+		exit(help_print(argv[0]));
 	if (option == ':')
 		die_usage("%s: %s needs a value", argv[0], given);
 	if (optopt && strncmp(given, "--", 2))

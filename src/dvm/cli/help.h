@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The help of pmi2x-dvm. */
+#ifndef PMI2X_DVM_HELP_H
+#define PMI2X_DVM_HELP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Does this word ask for help? */
+bool is_help(const char *word);
+/* Print all commands and options. */
+void help_print_all(FILE *to);
+/* Print the lines of a command, and all options. The exit status; errors end the program. */
+int help_print(const char *name);
+
+#endif
