@@ -94,9 +94,10 @@ assert running.result().code == 0 and not running.running()
 
 def test_failure_of_a_checked_task_is_an_exception(local, python):
     python("""
-fails = ["sh", "-c", "exit 7"]
+fails = ["sh", "-c", "echo bad >&2; exit 7"]
 error = dvm.submit(fails, check=True).exception()
 assert isinstance(error, pmi2x_dvm.Failed) and error.result.code == 7
+assert str(error).endswith(": exit status 7: bad")
 assert dvm.submit(["true"], check=True).result().code == 0
 assert dvm.submit(fails).result().code == 7
 raised(pmi2x_dvm.Failed, list, dvm.map([fails], check=True))

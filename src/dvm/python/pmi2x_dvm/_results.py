@@ -21,7 +21,9 @@ class Failed(Error):
     """A task that was submitted with check=True has failed: `result` says how."""
 
     def __init__(self, result):
-        super().__init__(f"task {result.id}: exit status {result.code}: {result.why or 'failed'}")
+        lines = result.err.decode(errors="backslashreplace").strip().splitlines()
+        reasons = filter(None, (f"exit status {result.code}", result.why, *lines[-1:]))
+        super().__init__(f"task {result.id}: " + ": ".join(reasons))
         self.result = result
 
 
