@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	testsuite/system/test_containers.py \
 	testsuite/system/test_dvm.py \
 	testsuite/system/test_dvm_batch.py \
+	testsuite/system/test_dvm_batch_faults.py \
 	testsuite/system/test_dvm_directory.py \
 	testsuite/system/test_dvm_disk.py \
 	testsuite/system/test_dvm_faults.py \
