@@ -229,6 +229,19 @@ def test_lines_of_standard_input(here, tasks):
 # ---- whose DVM ----
 
 
+@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0"])
+def test_pipe_is_read_as_standard_input(here, tasks, name):
+    here(*LOCAL, name, stdin=tasks.line("a") + "\n").ok().says("results: pmi2x-dvm.local.1.results")
+    assert tasks.ran() == {"a": 1}
+
+
+def test_only_rejected_lines_need_no_other_option(here, tasks):
+    tasks.file.write_bytes(b"true\necho \xff\n")
+    here(*LOCAL, "tasks").failed().says("the same command tries the rejected lines again")
+    tasks.write("true", "false")
+    here(*LOCAL, "tasks").failed().says("--retry-failed runs the lines that have failed again")
+
+
 def test_second_batch_joins_and_the_last_ends_the_dvm(start, here, env, tasks):
     tasks.write(tasks.line("a"), tasks.waiting("b"), file="one")
     tasks.write(*[tasks.waiting(f"c{i}") for i in range(9)], file="two")

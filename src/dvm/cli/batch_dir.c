@@ -247,12 +247,20 @@ static void remove_fresh(void)
 
 /* ---- life ---- */
 
+/* Standard input, pipes and devices are not there again for the next run. */
+static bool is_regular(const char *file)
+{
+	struct stat st;
+
+	return strcmp(file, "-") && (stat(file, &st) < 0 || S_ISREG(st.st_mode));
+}
+
 void batch_dir_open(struct batch_dir *b, const char *file, const char *journal)
 {
 	int rc;
 
 	*b = (struct batch_dir){ .named = journal, .lock = -1 };
-	if (!journal && !strcmp(file, "-"))
+	if (!journal && !is_regular(file))
 		return;
 	b->dir = journal ? strdup(journal) : own_name(file);
 	json_decref(user_text("the name of the journal", b->dir));

@@ -28,7 +28,10 @@ struct batch_dir {
 	int lock;
 };
 
-/* Make it and lock it. file "-": standard input; journal: of --journal, or NULL. */
+/*
+ * Make it and lock it. file: "-" is standard input. Files that are not regular have a
+ * directory only with --journal, which is `journal`, or NULL.
+ */
 void batch_dir_open(struct batch_dir *b, const char *file, const char *journal);
 bool batch_dir_has_journal(const struct batch_dir *b);
 /* Lines are submitted from now on. */

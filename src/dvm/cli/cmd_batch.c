@@ -340,7 +340,7 @@ static void say_how_to_go_on(struct batch *b, const char *what)
 		what, ended, ended == 1 ? " has" : "s have",
 		r->failed_before + r->ended_failed);
 	if (!b->dir.dir) {
-		fputs("; standard input has no journal without --journal\n", stderr);
+		fputs("; a file that is not regular, as standard input, has no journal without --journal\n", stderr);
 		return;
 	}
 	fputs("\npmi2x-dvm: this goes on: pmi2x-dvm", stderr);
@@ -388,8 +388,9 @@ static int end(struct batch *b)
 		batch_dir_finish(&b->dir, b->used && !over, b->s.last > b->known.last ?
 				 b->s.last : b->known.last);
 	else if (b->dir.dir)
-		fputs("the journal is kept: --retry-failed runs the lines that have failed again\n",
-		      stderr);
+		fprintf(stderr, "the journal is kept: %s\n", b->s.results.failed || b->s.results.failed_before ?
+			"--retry-failed runs the lines that have failed again" :
+			"the same command tries the rejected lines again");
 	results_say_where(&b->s.results);
 	batch_lines_free(&b->known);
 	return rc;
