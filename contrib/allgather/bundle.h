@@ -29,7 +29,7 @@ size_t bundle_size(const struct bundle_entry *entries, uint32_t count);
 char *bundle_begin(void *out, const struct bundle_entry *entries,
 		   uint32_t count);
 
-/* Where the blocks of all ranks go. */
+/* The place of the blocks of all ranks. */
 struct bundle_sink {
 	char *buffer;     /* rank r at buffer + r * stride */
 	size_t stride;    /* longer blocks are cut */

@@ -36,13 +36,13 @@ struct flow_at {
 struct flow {
 	uint32_t n, steps;
 	uint64_t *totals;            /* by block; 0: not known yet */
-	struct flow_at out[SIDES];   /* what to send to that side next */
-	struct flow_at in[SIDES];    /* what to get from that side next */
+	struct flow_at out[SIDES];   /* the next bytes to send to that side */
+	struct flow_at in[SIDES];    /* the next bytes to get from that side */
 };
 
 /* n places; own block of own_total bytes (at least FLOW_BLOCK_MIN). */
 #define FLOW_BLOCK_MIN 2 /* so that no half is empty */
-int flow_init(struct flow *f, uint32_t n, uint64_t own_total); /* or -ENOMEM */
+int flow_init(struct flow *f, uint32_t n, uint64_t own_total); /* 0 or -ENOMEM */
 void flow_free(struct flow *f);
 
 /*
@@ -52,7 +52,7 @@ void flow_free(struct flow *f);
  */
 bool flow_next(const struct flow *f, enum ring_side side, uint32_t max,
 	       struct flow_chunk *out);
-/* It has been sent. */
+/* The chunk has been sent. */
 void flow_sent(struct flow *f, enum ring_side side,
 	       const struct flow_chunk *chunk);
 

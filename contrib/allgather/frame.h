@@ -12,7 +12,7 @@
 
 #include "flow.h"
 
-#define FRAME_MAGIC 0x4147 /* also tells versions of the protocol apart */
+#define FRAME_MAGIC 0x4147 /* differs between versions of the protocol */
 #define FRAME_HEADER_LEN 32
 #define FRAME_CHUNK_MAX (TRANSPORT_MESSAGE_MAX - FRAME_HEADER_LEN)
 

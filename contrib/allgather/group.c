@@ -166,7 +166,7 @@ void group_token(const struct group *g, char *out)
 	snprintf(out, GROUP_TOKEN_MAX, "%ld:%d", (long)getpid(), g->fd);
 }
 
-/* Another process may have the leader's number, in another name space. */
+/* The leader's pid may be that of another process, in another namespace. */
 static int check_page(const struct group *g)
 {
 	struct stat st;

@@ -60,8 +60,8 @@ void group_join(struct group *g, const struct group_edges *edges);
 /* The leader waits for all members: 0, or -EAGAIN. */
 int group_wait_joined(struct group *g, uint32_t round);
 /*
- * Then the values of the nodes to the left and right; NULL unless the members
- * of this node follow each other in the ring.
+ * After that: the values of the nodes to the left and right; NULL unless the members of
+ * this node follow each other in the ring.
  */
 const char *group_left(const struct group *g);
 const char *group_right(const struct group *g);
@@ -74,7 +74,7 @@ int group_post(struct group *g, const void *block, size_t len);
 bool group_entered(struct group *g, bool wait);
 /* For messages: a member that has not posted; -1: all have. */
 int group_missing(struct group *g);
-/* Then, for the leader: length of a member's block, and the block itself. */
+/* After that, for the leader: the length of a member's block, and the block. */
 size_t group_block_len(const struct group *g, uint32_t member);
 int group_read_block(struct group *g, uint32_t member, void *out);
 
@@ -84,7 +84,9 @@ void *group_memory(struct group *g, size_t size);
 void group_finish(struct group *g, size_t len);
 /* The generation has ended. Waits while it has not, when told to. */
 bool group_finished(struct group *g, bool wait);
-/* Then its result, until the next post; NULL: the leader's word is wrong. */
+/*
+ * After that: the result, until the next post; NULL: the leader has written an invalid one.
+ */
 const void *group_result(struct group *g, size_t *len);
 
 /* ---- failure ---- */

@@ -18,8 +18,8 @@
 #define KEY_MAX 64
 #define BLAMED_MAX 16 /* a rank in decimal, and a mark */
 #define LATE '?'      /* ... of a reason; any other has ':' */
-#define SHM "shm" /* what else can be lacking, beside the transports */
-#define SETTINGS "settings" /* that make sense */
+#define SHM "shm" /* a lack of shared memory, beside lacks of transports */
+#define SETTINGS "settings" /* a lack of valid settings */
 #define NOT_ALLOWED "not among the transports that are allowed; see " \
 		    "PMI2X_ALLGATHER_TRANSPORT"
 

@@ -43,7 +43,7 @@ struct join {
 	unsigned char nonce[TRANSPORT_NONCE_LEN];
 	struct transport *open[TRANSPORT_NAMES_MAX]; /* by transport_names */
 	uint32_t round;        /* of connecting, from 1 */
-	char bad[PMI2X_RING_ERROR_MAX]; /* what did not work here; empty */
+	char bad[PMI2X_RING_ERROR_MAX]; /* the error of this element; "": none */
 	bool bad_group;        /* ... of the shared memory, not of the links */
 	int blamed;            /* ... the neighbour it lies with; -1: none */
 	bool late;             /* ... and no more is known than the time */
@@ -75,9 +75,9 @@ int join_blame(struct join *j, int error);
 /* ---- join_round.c ---- */
 
 /*
- * One round: the ring over PMI and the connections over transport `name` (NULL:
- * one element, no links). Collective to its end, also where something does not
- * work: then j->bad says what. -EIO: PMI has failed.
+ * One round: form the ring over PMI, and connections over transport `name` (NULL: one
+ * element, no links). All elements take part to the end, also after an error, which is in
+ * j->bad. -EIO: PMI has failed.
  */
 int join_round(struct join *j, const char *name);
 

@@ -33,8 +33,8 @@
 #define GIVE_UP_MS 6000
 #define GIVE_UP_PART 2
 /*
- * Where a fence has failed before its time, the others may only just have been
- * started: all of this begins as much later.
+ * Added to all limits: after a fence that failed early, other elements may only just have
+ * been started.
  */
 #define FAILED_MS 4000
 #define LOOK_NS 50000000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of forming the ring: values over PMI, then connections. */
+/* One round of forming the ring: first values over PMI, then connections. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static void leaders_value(struct join *j, char *value)
 	}
 }
 
-/* That of an element that cannot join, until it turns out that it can. */
+/* The value of an element that cannot join, until it is known that it can. */
 static void find_value(struct join *j, const char *name, char *value)
 {
 	struct pmi2x_ring *r = j->ring;

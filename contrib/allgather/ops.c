@@ -240,7 +240,7 @@ static bool over_pmi(struct pmi2x_ring *r, struct op *op, bool wait)
 
 /* ---- waiting ---- */
 
-/* Others of the node may know more, or be gone. */
+/* Other processes of the node may have an error, or may have gone. */
 static void look_around(struct pmi2x_ring *r, struct op *op)
 {
 	char text[PMI2X_RING_ERROR_MAX];
@@ -362,7 +362,7 @@ static bool step(struct pmi2x_ring *r, struct op *op)
 	}
 }
 
-/* So that the neighbours hear the reason before this process is gone. */
+/* Send the reason to the neighbours before this process is gone. */
 static void say_goodbye(struct pmi2x_ring *r)
 {
 	int64_t end = clock_ms() + LOOK_MAX_MS;

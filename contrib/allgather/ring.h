@@ -23,7 +23,7 @@ enum op_phase {
 	OP_COMPLETE, /* `code` says how; nobody has waited for it yet */
 };
 
-/* One allgather, from its start until it is waited for. */
+/* An allgather, from its start until it has been waited for. */
 struct op {
 	struct op *next;
 	pmi2x_ring_request id;
@@ -119,7 +119,7 @@ const char *ring_side_name(enum ring_side side);
 
 /* ---- ops.c ---- */
 
-/* Do what can be done; when nothing can and `wait` holds, wait a while. */
+/* Make progress; if there is none and `wait` holds, wait for some time. */
 void ring_advance(struct pmi2x_ring *r, bool wait);
 
 /*

@@ -29,9 +29,8 @@ void store_free(struct store *s);
 int store_begin(struct store *s, uint32_t count, size_t expected);
 
 /*
- * Where bundle i of `len` bytes is, or is to be put: the same in every call for
- * the same i. NULL: no memory, or `len` is not what it was. Valid until
- * the next call for another bundle.
+ * Memory for bundle i of `len` bytes, the same in every call for that i. NULL: no memory,
+ * or `len` differs from the first call. Valid until a call for another bundle.
  */
 char *store_bundle(struct store *s, uint32_t i, size_t len);
 

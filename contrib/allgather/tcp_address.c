@@ -44,7 +44,7 @@ static void host_text(const union tcp_socket_address *at, char *out)
 /* ---- this host's ---- */
 
 struct choice {
-	const char *interface; /* or NULL: all */
+	const char *interface; /* NULL: all */
 	int family;
 	bool loopback;
 };

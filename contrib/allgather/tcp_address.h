@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a TCP listener can be reached, as text: the port and the addresses of
- * the host's interfaces, "40123+10.0.0.7+fd00::7".
+ * The addresses of a TCP listener as text: its port and the addresses of the host's
+ * interfaces, "40123+10.0.0.7+fd00::7".
  */
 #ifndef PMI2X_ALLGATHER_TCP_ADDRESS_H
 #define PMI2X_ALLGATHER_TCP_ADDRESS_H
@@ -41,7 +41,7 @@ void tcp_address_print(const struct tcp_address *address, char *out);
 /* The reverse, for text of another process. 0 or -EINVAL. */
 int tcp_address_parse(struct tcp_address *out, const char *text);
 
-/* One of them for a message; `out` has TCP_TEXT_MAX bytes. */
+/* One of the addresses as text for a message; `out` has TCP_TEXT_MAX bytes. */
 void tcp_address_show(const union tcp_socket_address *at, char *out);
 
 #endif

@@ -303,7 +303,7 @@ static void finish_connect(struct tcp_greet *g)
 		return;
 	}
 	g->state = CALL_GREETED;
-	/* It answers when it has learned of us, which may take long. */
+	/* No limit: it answers when it knows of this element, which may take long. */
 	g->call.deadline = INT64_MAX;
 }
 

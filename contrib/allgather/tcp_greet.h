@@ -15,7 +15,7 @@
 #include "tcp_address.h"
 #include "transport.h"
 
-#define TCP_CALLERS_MAX 8 /* that have not proved themselves; more must wait */
+#define TCP_CALLERS_MAX 8 /* unproved callers; more must wait */
 #define TCP_GREETING_LEN (8 + TRANSPORT_NONCE_LEN)
 
 struct tcp_caller {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 4
-#define OUT_MESSAGES 8 /* that may wait for the kernel */
+#define OUT_MESSAGES 8 /* messages that may wait for the kernel */
 #define OUT_MAX (OUT_MESSAGES * (LENGTH_BYTES + TRANSPORT_MESSAGE_MAX))
 #define LAST_MAX (LENGTH_BYTES + TRANSPORT_MESSAGE_MAX) /* room for the last */
 #define IN_MAX (4 * (LENGTH_BYTES + TRANSPORT_MESSAGE_MAX))
@@ -211,7 +211,7 @@ int tcp_link_progress(struct tcp_link *l, enum ring_side side,
 
 	if (l->fd >= 0 && !d->ended)
 		count += flush(l);
-	/* Also after a failed send: it may be the neighbour's last words. */
+	/* Read also after a failed send: the neighbour may have sent its reason. */
 	if (l->fd >= 0)
 		received = receive(l);
 	count += received + deliver(l, side, events);

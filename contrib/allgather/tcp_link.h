@@ -11,7 +11,7 @@
 
 struct tcp_link {
 	int fd;           /* -1: not connected, or over */
-	struct buf out;   /* what the kernel has not taken yet */
+	struct buf out;   /* not yet taken by the kernel */
 	char *in;         /* bytes received, from `start` to `end` */
 	size_t start, end;
 	bool last;        /* has been sent */

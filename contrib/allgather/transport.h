@@ -59,7 +59,7 @@ struct transport_events {
 
 /* A neighbour, as far as a transport needs to know it. */
 struct transport_peer {
-	const char *address; /* what its transport's address() gave */
+	const char *address; /* made by its transport's address() */
 	/*
 	 * Random numbers that both learned over PMI. A transport whose fabric
 	 * does not prove who is at the other end (TCP) sends the other's and
@@ -126,9 +126,8 @@ struct transport_ops {
 	bool (*flushed)(const struct transport *t);
 
 	/*
-	 * Do what can be done without waiting: accept, connect, send, deliver.
-	 * Returns the number of things done, 0 for nothing. Failures go to
-	 * events.broken, never to the caller.
+	 * Make progress without waiting: accept, connect, send, deliver. Returns the number
+	 * of things done. Failures are reported by events.broken only.
 	 */
 	int (*progress)(struct transport *t);
 

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* One for every work request that can be under way, and room to spare. */
+/* An entry for every work request that can be under way, and more. */
 #define CQ_ENTRIES (SIDES * (2 * (VERBS_RECEIVES + 1)) + 2 * VERBS_READY_RECEIVES)
 #define SIDE_LEN \
 	((size_t)(VERBS_RECEIVES + VERBS_MESSAGES) * TRANSPORT_MESSAGE_MAX)
@@ -244,7 +244,7 @@ static void take_event(struct verbs_device *d, const struct ibv_async_event *e)
 		snprintf(d->trouble, sizeof(d->trouble), "%.16s: %.40s",
 			 d->port.device, d->calls.event_type_str(e->event_type));
 		break;
-	default: /* what happens to a queue pair shows in its completions */
+	default: /* events of a queue pair show in its completions */
 		break;
 	}
 }

@@ -259,7 +259,7 @@ int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n,
 
 	if (!l->up || l->to_owner.ended)
 		return -EPIPE;
-	/* One is for the last message. */
+	/* The last credit is for the last message. */
 	if (l->credits < (last ? 1 : 2) || !buffer--)
 		return -EAGAIN;
 	to = verbs_send_buffer(l->device, l->side, buffer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which device, port and GID the verbs transport uses. */
+/* The device, port and GID that the verbs transport uses. */
 #ifndef PMI2X_ALLGATHER_VERBS_PORT_H
 #define PMI2X_ALLGATHER_VERBS_PORT_H
 

@@ -38,7 +38,7 @@ static void exchange_round(struct bench *b, int i, struct bench_stamp *stamp)
 static void first_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
 	bench_put(b, i);
-	bench_await_all(b); /* else the launch of the last rank is in its time */
+	bench_await_all(b); /* else the time includes the launch of the last rank */
 	timed_fence(b, stamp);
 }
 

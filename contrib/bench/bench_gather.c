@@ -28,7 +28,9 @@ void gathered_prepare(struct bench *b)
 	g->lengths = (int *)(g + 1);
 	g->values = (char *)(g + 1) + numbers;
 	b->state = g;
-	/* Its pages are the application's: making them is not of the first round. */
+	/*
+	 * Touch the pages now: they are the application's, and not part of the first round.
+	 */
 	clear_values(b);
 }
 

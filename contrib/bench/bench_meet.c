@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where all ranks are on one machine they can meet in a file that they map,
- * without the PMI server. The file is made by pmi2x bench collectives, all zero.
+ * On one machine all ranks can meet in a file that they map, without the PMI server. pmi2x
+ * bench collectives makes the file, all zero.
  */
 #include "bench_rank.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a rank of pmi2x bench collectives runs: its place on its node, and the machine. */
+/* The place of a rank of pmi2x bench collectives: on its node, and the machine. */
 #include "bench_rank.h"
 
 #include <stdio.h>

@@ -43,7 +43,7 @@ static bool send_line(const char *line, size_t len)
 	return true;
 }
 
-/* There is one answer to a request, so nothing can follow its line. */
+/* A request has one answer, so nothing can follow its line. */
 static bool receive_line(char line[LINE_MAX])
 {
 	size_t have = 0;

@@ -75,7 +75,7 @@ struct bench_op {
 	const char *name;
 	enum bench_clock clock;
 	bool once;  /* one round a step: it includes the start of the session */
-	bool alone; /* what it needs of the launcher can be seen without PMI */
+	bool alone; /* without PMI: it needs only what the launcher gives */
 	int rounds; /* fixed number of them; 0: as many as asked for */
 	int phases; /* stamps of a round; 0: one */
 	/* Which of the functions it needs are not there; NULL: none. */
@@ -114,7 +114,7 @@ void bench_value(const struct bench *b, char *value, int rank, int i);
 /* Ends the job unless `value` is what that rank gave in that round. */
 void bench_compare(const struct bench *b, const char *value, int len, int rank,
 		   int i);
-/* Its key. */
+/* The key of this rank and number. */
 void bench_key(char key[PMI2_MAX_KEYLEN], int rank, int i);
 /* Put the value of this rank for round i. */
 void bench_put(struct bench *b, int i);

@@ -65,7 +65,7 @@ void bench_check_value(struct bench *b, int rank, int i)
 	bench_compare(b, value, len, rank, i);
 }
 
-/* Where a get is a message each rank checks one, from far away in the job. */
+/* If a get is a message, each rank checks one value, of a rank far away in the job. */
 bool bench_checks(const struct bench *b, int rank)
 {
 	if (b->rank == 0)

@@ -56,7 +56,7 @@ struct floor_run {
 	struct floor_meeting *meeting; /* of all ranks; NULL: they do not meet */
 };
 
-/* One node process. Descriptors are its own. */
+/* A node's process. Descriptors are its own. */
 struct floor_node {
 	const struct floor_run *run;
 	struct tree_place place;
@@ -89,7 +89,7 @@ extern const struct floor_way floor_socket, floor_shm;
 _Noreturn void floor_node_main(struct floor_node *node);
 /* Prints "floor: ..." with errno's text if err is not 0 and ends the process. */
 _Noreturn void floor_die(int err, const char *what);
-/* Where the record of a rank of this node is in the image. */
+/* The record of a rank of this node in the image. */
 unsigned char *floor_record(const struct floor_node *node, uint32_t local);
 /* Write what rank `rank` of the job gives in a round. */
 void floor_fill(unsigned char *record, uint32_t bytes, uint32_t rank,

@@ -160,7 +160,7 @@ free_down:
 	return rc;
 }
 
-/* Their ranks die with them. */
+/* Kill the node processes; their ranks die with them. */
 static void kill_nodes(struct launcher *l)
 {
 	for (uint32_t i = 0; i < l->started; i++) {

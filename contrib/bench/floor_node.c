@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNK 65536u /* what is passed on before more of the image is read */
+#define CHUNK 65536u /* bytes passed on before more of the image is read */
 
 void floor_die(int err, const char *what)
 {
@@ -127,7 +127,7 @@ static void start_ranks(struct floor_node *node)
 	}
 }
 
-/* Where the records of the ranks of some nodes are. */
+/* The records of the ranks of these nodes. */
 static void *part_of(const struct floor_node *node, struct tree_range nodes,
 		     size_t *len)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* One pair for each rank: [0] the node's end, [1] the rank's. */
+/* A socket pair for each rank: [0] the node's end, [1] the rank's. */
 static int (*pairs_of(const struct floor_node *node))[2]
 {
 	return node->state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One measurement of the look-up study: the readers, the writer, the sums. */
+/* A measurement of the look-up study: the readers, the writer, the sums. */
 #include "lookup.h"
 
 #include <errno.h>

@@ -58,7 +58,7 @@ struct transport_ops {
 	 */
 	int (*enter)(struct transport *t, const struct entry *e,
 		     struct call *call);
-	/* Another transport has taken the collective. NULL: no matter. */
+	/* Another transport carries the collective. NULL: nothing to do. */
 	void (*skip)(struct transport *t);
 	/* Implement call_wait and call_test. */
 	int (*wait)(struct call *call);
@@ -83,11 +83,11 @@ struct call {
 	/* Over the socket. */
 	uint32_t id;
 	int tag;                  /* of a barrier, where the server tells it */
-	bool no_response;         /* it is done when it is sent */
+	bool no_response;         /* done when it is sent */
 	size_t sent;              /* bytes of the request */
 	struct buf request;
 	struct pmi_writer writer; /* add the fields of the request here */
-	char *data;               /* what the fields of `reply` point into */
+	char *data;               /* memory of the fields of `reply` */
 	struct pmi_message reply;
 	struct call *prev, *next;
 	/* Through the slots. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which ranks share a node, told from PMI_process_mapping. Pure functions. */
+/* The ranks that share a node, computed from PMI_process_mapping. Pure functions. */
 #ifndef PMI2X_CLIQUE_H
 #define PMI2X_CLIQUE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which transport a collective takes, and what goes with it. */
+/* The choice of a collective's transport, and what that transport sends. */
 #include "collective.h"
 
 #include <errno.h>

@@ -139,7 +139,7 @@ void conn_check(struct conn *c)
 	if (!pmi_fd_hung_up(c->socket))
 		return;
 	pthread_mutex_lock(&c->lock);
-	if (!c->reading) /* who reads may still find answers */
+	if (!c->reading) /* the thread that reads may still find answers */
 		break_locked(c, -ECONNRESET);
 	pthread_mutex_unlock(&c->lock);
 }

@@ -34,7 +34,7 @@ struct conn {
 
 /* Take the call, which is done, off the list. */
 void conn_finish(struct conn *c, struct call *call, int error);
-/* Is it the handshake, which reports its own failure? NULL is not. */
+/* True: the call is the handshake, which reports its own failure; NULL is not. */
 bool conn_is_init(const struct call *call);
 /* Finish the calls whose responses have been read. 0, or why the connection is broken. */
 int conn_deliver_all(struct conn *c);

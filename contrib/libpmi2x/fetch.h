@@ -11,9 +11,9 @@
 
 struct job;
 
-/* One between start and finish. The caller owns it; it must not move. */
+/* A fetch between start and finish. The caller owns it; it must not move. */
 struct fetch {
-	struct call call;   /* it has ended when this has */
+	struct call call;   /* ends with the fetch */
 	struct value value; /* of a job of one */
 	int rank;
 	char key[PMI_KEYLEN_MAX];

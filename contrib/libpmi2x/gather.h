@@ -49,7 +49,7 @@ int gather_finish(struct job *job, struct gather *g, struct gathered *out);
 /* The call is done, nobody wants the result. */
 void gather_drop(struct job *job, struct gather *g);
 
-/* Where all values lie side by side when they have one length, else NULL. */
+/* All values side by side, if they have one length; else NULL. */
 const unsigned char *gathered_even(const struct gathered *r, size_t *len);
 /* The value of a rank (< count). In the expanded form len is stride. */
 const void *gathered_value(const struct gathered *r, uint32_t rank,

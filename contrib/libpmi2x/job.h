@@ -69,17 +69,17 @@ struct job {
 	int nodes;           /* of the step; 0: the server did not tell */
 	bool groups;         /* the server knows barriers of a group */
 	bool fetches;        /* a value can be fetched of a rank */
-	char *server_build;  /* or NULL */
-	struct region *region; /* or NULL: results come over the socket */
+	char *server_build;  /* NULL: unknown */
+	struct region *region; /* NULL: results come over the socket */
 	size_t region_size;
-	struct slots_client *slots; /* or NULL: collectives use the socket */
+	struct slots_client *slots; /* NULL: collectives use the socket */
 	pthread_mutex_t entering; /* the agent takes the entries of both transports
 	                             in one order */
 
 	struct rank_trace trace;
 	struct batch batch;
 	struct done done;
-	struct singleton *alone; /* what a singleton has put */
+	struct singleton *alone; /* puts of a singleton */
 	atomic_uint gathers;     /* started; names the keys of the fallback */
 	atomic_uint rings;       /* made of put, fence and get */
 	atomic_uint kvs_created; /* by PMI_KVS_Create */

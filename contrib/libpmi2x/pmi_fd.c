@@ -20,8 +20,8 @@
 
 struct pmi_fd {
 	int fd;
-	int fd_flags;       /* that it had before pmi_fd_keep, or -1 */
-	struct stat socket; /* what it was when the session began */
+	int fd_flags;       /* flags before pmi_fd_keep, or -1 */
+	struct stat socket; /* the socket at the session's begin */
 	struct passed_fds passed; /* came with the input, oldest first */
 	struct buf input;
 };

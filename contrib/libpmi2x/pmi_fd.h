@@ -55,8 +55,8 @@ void pmi_fd_consume(struct pmi_fd *t, size_t len);
 int pmi_fd_take_fd(struct pmi_fd *t);
 
 /*
- * Has the server hung up, or is another file in the place of the descriptor?
- * There may be input left. Any thread.
+ * True: the server has hung up, or the descriptor is another file by now. Input may be
+ * left. Any thread.
  */
 bool pmi_fd_hung_up(const struct pmi_fd *t);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When this process did what for the first time, for pmi2x trace: told to the
- * agent in finalize. Off unless the agent asks for it (EXT_ENV_RANK_TRACE).
+ * Times at which this process did things first, for pmi2x trace: sent to the agent in
+ * finalize. Off unless the agent asks for it (EXT_ENV_RANK_TRACE).
  */
 #ifndef PMI2X_RANK_TRACE_H
 #define PMI2X_RANK_TRACE_H

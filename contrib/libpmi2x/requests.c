@@ -130,7 +130,7 @@ static void release(struct requests *t, struct request *r)
 
 /* ---- start ---- */
 
-/* It is under way, and there for who waits for it; or it is not. */
+/* Give out the handle of a request that was started; free one that was not. */
 static int started(struct requests *t, struct request *r, int rc,
 		   uint64_t *handle)
 {

@@ -33,15 +33,15 @@ struct requests {
 	uint64_t generation; /* of the next request; never used twice */
 };
 
-/* Where a gather's result goes when its request is completed. */
+/* The place of a gather's result when its request is completed. */
 struct sink {
 	void *buffer;           /* count * slot_len bytes, or NULL */
 	size_t slot_len;
 	int *lengths;           /* uncut lengths, or NULL */
-	struct pmix_view **view; /* or NULL */
+	struct pmix_view **view; /* NULL: none */
 };
 
-/* Where the value of a fetch goes. */
+/* The place of a fetched value. */
 struct fetch_sink {
 	void *value;
 	size_t *len; /* in: room; out: the value's, also when it is more */

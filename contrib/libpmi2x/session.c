@@ -230,7 +230,7 @@ int session_leave(struct session *s, int rc)
 
 /* ---- end ---- */
 
-/* One thread ends the session; from here on no call enters it. */
+/* The calling thread ends the session; from here on no call enters it. */
 static struct session *begin_end(int *error)
 {
 	struct session *s;

@@ -17,7 +17,7 @@
 #include "job.h"
 #include "wire.h"
 
-/* One table for all kinds; the kind is the first byte of the name. */
+/* One table has all kinds; the kind is the first byte of a name. */
 enum kind { KIND_KEY = 'k', KIND_NODE = 'n', KIND_NAME = 's' };
 
 struct item {
@@ -145,7 +145,7 @@ static int alone_node_put(struct job *job, const char *name,
 	return store(job, KIND_NODE, name, strlen(name), value, strlen(value));
 }
 
-/* Another thread might still put it; but nobody could tell: do not wait. */
+/* Do not wait: another thread might still put the value, but nobody can know. */
 static int alone_node_get(struct job *job, const char *name, bool wait,
 			  struct value *out)
 {

@@ -20,7 +20,7 @@
 #include "conn.h"
 #include "entry.h"
 
-#define WAIT_SECONDS 1 /* then look whether the agent is still there */
+#define WAIT_SECONDS 1 /* after it, look whether the agent lives */
 
 struct slots_client {
 	struct transport transport;
@@ -108,7 +108,7 @@ static void wake_agent(struct slots_client *sc)
 {
 	const uint64_t one = 1;
 
-	/* It fails only when it is full: then the agent is being woken. */
+	/* A write fails only if the eventfd is full: then the agent is being woken. */
 	(void)!write(sc->wake_fd, &one, sizeof(one));
 }
 

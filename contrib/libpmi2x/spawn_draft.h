@@ -17,10 +17,10 @@ struct spawn_source {
 	int count;            /* of all arrays but those of pairs */
 	const char **cmds;
 	bool counts_args;     /* argvs end with NULL each */
-	const int *argcs;     /* else; or NULL: 0 */
-	const char ***argvs;  /* or NULL */
+	const int *argcs;     /* with more than that; NULL: 0 */
+	const char ***argvs;  /* NULL: no arguments */
 	const int *maxprocs;
-	const int *info_sizes;   /* or NULL */
+	const int *info_sizes;   /* NULL: no info */
 	const void *const *infos; /* arrays that read_info reads; or NULL */
 	spawn_pair_reader *read_info;
 	int npreput;
@@ -38,10 +38,10 @@ int spawn_draft(const struct spawn_source *from, struct spawn_request **out);
 void spawn_draft_free(struct spawn_request *r); /* NULL is allowed */
 
 /*
- * Have the server carry it out. Hands out the name of the new job, unless `jobid` is
- * NULL or has no room, and one code per process, 0 where the server is silent, unless
- * `errors` is NULL. 0; -EINVAL: beyond the limits of spawn.h; -ENOBUFS: the name was
- * cut; or an error of the connection.
+ * Make the server carry the request out. `jobid` gets the name of the new job, unless it is
+ * NULL or has no room; `errors`, unless NULL, gets one code for each process, 0 where the
+ * server gives none. 0; -EINVAL: beyond the limits of spawn.h; -ENOBUFS: the name was cut;
+ * or an error of the connection.
  */
 int spawn_run(struct job *job, const struct spawn_request *r, char jobid[],
 	      int jobid_size, int errors[]);

@@ -28,7 +28,7 @@ long text_length(const char *first, size_t len);
 /* Replace a whole text by the bytes it stands for. 0, -EPROTO or -ENOMEM. */
 int text_decode(struct value *v);
 
-/* Does the value look like the encoded form? */
+/* True: the value looks like the encoded form. */
 int text_is_marked(const void *data, size_t len);
 
 #endif

@@ -29,15 +29,18 @@ struct wire_ops {
 		   const void *value, size_t value_len);
 	/* Post a fence as `call`. After 0 the caller waits for it and ends it. */
 	int (*fence)(struct job *job, struct call *call);
-	/* Where job->groups: enter and leave it, as PMI-1 1.2 names it. */
+	/*
+	 * For servers with job->groups: enter and leave a group's barrier, as PMI-1 1.2
+	 * names it.
+	 */
 	int (*barrier_group)(struct job *job, const char *group, int tag);
 	/* `jobid` NULL: this job; `source`: rank that put it, or -1. */
 	int (*get)(struct job *job, const char *jobid, int source,
 		   const char *key, struct value *out);
 	/*
-	 * Where job->fetches: post a fetch of what `rank` has put as `call`, which
-	 * waits up to `timeout` ms for it (-1: no limit); the field "value" of its
-	 * reply has it. After 0 the caller waits for it and ends it.
+	 * For servers with job->fetches: post as `call` a fetch of a value that `rank`
+	 * puts, which waits up to `timeout` ms for it (-1: no limit). The value is the
+	 * field "value" of the reply. After 0 the caller waits for the call and ends it.
 	 */
 	int (*fetch)(struct job *job, int rank, const char *key, int timeout,
 		     struct call *call);

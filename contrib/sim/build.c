@@ -133,7 +133,7 @@ static void number_operations(struct sim *s)
 	s->nphases = s->scenario->nops + 1;
 }
 
-/* One has the tag of its operation, so each has another key. */
+/* A message has the tag of its operation, so that each operation has another key. */
 void group_seen(struct sim *s, uint32_t op, const struct coll_msg *msg)
 {
 	if (!coll_msg_is_subset(msg) || s->group_known[op])

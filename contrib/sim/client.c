@@ -96,7 +96,7 @@ static const char *reason_of(const struct pmi_message *m)
 
 /* ---- requests ---- */
 
-/* One, and its answer when that comes at once. */
+/* A request, and its answer if that comes at once. */
 struct request {
 	struct sim_node *n;
 	uint32_t slot;

@@ -13,7 +13,7 @@
 struct client {
 	struct buf input; /* from the server, not yet read */
 	enum scenario_clients speaks; /* one of the three */
-	bool started;     /* it has sent init */
+	bool started;     /* has sent init */
 	bool asking;      /* for something that is answered at once */
 	bool entered;     /* a collective, which has not ended for it */
 	bool succeeded;   /* the last one */
@@ -26,7 +26,7 @@ void client_free(struct client *c);
 
 /* The rank in `slot` puts what belongs to the operation, and enters it. */
 void client_enter(struct sim_node *n, uint32_t slot, uint32_t op);
-/* It asks for values and compares them. */
+/* The rank asks for values and compares them. */
 void client_look(struct sim_node *n, uint32_t slot, uint32_t op);
 void client_finalize(struct sim_node *n, uint32_t slot);
 /* Bytes from the server; does not call the server. */

@@ -33,7 +33,7 @@ static bool needs_bytes(const struct sim_node *n, const struct coll_msg *msg)
 
 /* ---- operations of libcoll ---- */
 
-/* One reference that counts as held. Takes over the one to `bytes`. */
+/* One reference that counts as held. Takes over the reference to `bytes`. */
 static struct payload *held(struct sim_node *n, size_t len,
 			    struct payload *bytes)
 {

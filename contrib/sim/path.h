@@ -15,12 +15,12 @@ struct path {
 	uint32_t refs;
 	uint32_t steps;    /* of the chain that ends here */
 	uint32_t position; /* of the node that got busy */
-	uint32_t rank;     /* that entered, or PATH_NO_RANK */
+	uint32_t rank;     /* the rank that entered, or PATH_NO_RANK */
 	sim_time at;
-	struct path *from; /* who sent the message */
+	struct path *from; /* the path of the sender */
 };
 
-/* One reference, or NULL. Takes a reference of its own to `from`. */
+/* One reference, or NULL. Takes its own reference to `from`. */
 struct path *path_new(uint32_t position, uint32_t rank, sim_time at,
 		      struct path *from);
 struct path *path_ref(struct path *p);   /* NULL stays NULL */

@@ -318,7 +318,7 @@ static void receive(struct sim_node *n, struct sim_message *m)
 	payload_unref(body);
 }
 
-/* Its process has ended, after finalize or without. */
+/* The rank's process has ended, with or without finalize. */
 static void rank_gone(struct sim_node *n, uint32_t slot, const char *why)
 {
 	struct pmi_server *server = pmi_node_of(n)->server;

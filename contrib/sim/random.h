@@ -31,7 +31,7 @@ struct distribution {
 #define DISTRIBUTION_FORMS \
 	"TIME, fixed TIME, uniform MAX, exponential MEAN or normal MEAN DEVIATION"
 
-/* One of the forms above. Changes the text. */
+/* Parse one of the forms above. Changes the text. */
 bool distribution_parse(char *text, struct distribution *out);
 sim_time distribution_draw(const struct distribution *d, struct sim_random *r);
 

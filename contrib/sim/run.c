@@ -65,7 +65,7 @@ void node_spend(struct sim_node *n, double cost)
 {
 	n->now += sim_time_of(cost * n->factor);
 	if (n->now > SIM_TIME_MAX)
-		n->now = SIM_TIME_MAX; /* what follows is after the end */
+		n->now = SIM_TIME_MAX; /* everything later is after the end */
 }
 
 void node_end(struct sim_node *n)
@@ -149,7 +149,7 @@ static sim_time drawn_work(struct sim_node *n, const struct scenario_op *op)
 			   distribution_draw(&op->compute, &n->sim->random));
 }
 
-/* It computes: nobody else is concerned. */
+/* The rank computes, and sends nothing. */
 static void compute(struct sim_node *n, uint32_t slot, sim_time at)
 {
 	struct sim *s = n->sim;

@@ -12,7 +12,7 @@
 #include "units.h"
 
 #define SLURM_TREE_WIDTH 16 /* of mpi-pmi2 where a scenario names none */
-#define SCENARIO_KEYS_MAX 64 /* that there may be */
+#define SCENARIO_KEYS_MAX 64 /* that a scenario may have */
 #define SCENARIO_OPS_MAX 256
 #define SCENARIO_FAULTS_MAX 64
 #define SCENARIO_FILE_MAX ((size_t)1 << 20) /* bytes */
@@ -88,7 +88,7 @@ struct network_params {
 	                         of a router */
 	uint64_t group;       /* dragonfly: routers of a group */
 	sim_time latency;     /* L, between any two nodes */
-	sim_time hop_latency; /* and for each switch between them */
+	sim_time hop_latency; /* for each switch between the nodes */
 	sim_time global_latency; /* dragonfly: and between groups */
 	sim_time send, receive;  /* o, processor time of a message */
 	sim_time gap;         /* g, between messages at a network interface */
@@ -97,7 +97,7 @@ struct network_params {
 };
 
 struct node_params {
-	uint64_t cores;       /* that all nodes share; 0: each has its own */
+	uint64_t cores;       /* shared by all nodes; 0: each has its own */
 	sim_time enter, wake; /* of one rank */
 	sim_time request;     /* of one rank, that is no collective: put, get */
 	sim_time copy;        /* of a byte sent or received */
@@ -109,7 +109,7 @@ struct node_params {
 struct scenario {
 	char name[256];       /* of the file, for messages and the CSV */
 	uint64_t nodes, ranks_per_node, piece, key_bytes, seed;
-	uint64_t tree_width;  /* or TREE_WIDTH_AUTO */
+	uint64_t tree_width;  /* TREE_WIDTH_AUTO: by size */
 	enum scenario_layout layout;
 	enum sim_protocol_id protocol;
 	enum scenario_clients clients;
@@ -164,7 +164,7 @@ const struct scenario_op *scenario_unable(const struct scenario *s,
 					  enum scenario_clients clients,
 					  const char **allowed);
 
-/* Where something is, for messages; line 0: in no line of the file. */
+/* The place of something in the file, for messages; line 0: on no line. */
 void scenario_at(char out[SCENARIO_AT_MAX], const char *name, unsigned int line);
 const char *scenario_fault_name(enum scenario_fault_kind kind);
 const char *scenario_clients_name(enum scenario_clients clients);

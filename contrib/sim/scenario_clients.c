@@ -54,7 +54,7 @@ const struct scenario_op *scenario_unable(const struct scenario *s,
 					  const char **allowed)
 {
 	if (clients == CLIENTS_MIXED)
-		clients = CLIENTS_PMI2X; /* it can whatever another one can */
+		clients = CLIENTS_PMI2X; /* they can do all that others can */
 	*allowed = protocols[clients].allowed;
 	for (uint32_t i = 0; i < s->nops; i++)
 		if (!is_able(s, clients, &s->ops[i]))

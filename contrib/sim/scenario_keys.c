@@ -34,7 +34,7 @@ static const char *const protocols[] = {
 static const char *const clients[] = {
 	"none", "pmi1", "pmi2", "pmi2x", "mixed", NULL,
 };
-static const char *const widths[] = { "auto", NULL }; /* or a number */
+static const char *const widths[] = { "auto", NULL }; /* a number is valid, too */
 static const char *const payloads[] = { "sizes", "bytes", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 

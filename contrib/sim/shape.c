@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where nodes stand in the tree of a design. Places count from its root: the host,
- * if there is one, and then the nodes. A tree is divided evenly, as libcoll's, or
- * filled as Slurm's: each child has a whole subtree below it before the next one gets
- * any, and the last one what is left.
+ * The place of nodes in a design's tree. Places count from its root: the host, if there is
+ * one, and then the nodes. A tree is divided evenly, as libcoll's, or filled as Slurm's:
+ * each child has a whole subtree below it before the next one gets any, and the last child
+ * gets the rest.
  */
 #include "sim.h"
 

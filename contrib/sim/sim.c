@@ -15,7 +15,7 @@
 #include "pmi2x-build.h"
 
 #define EXIT_SIMULATION 1 /* a rank waits forever, or libcoll broke a promise */
-#define EXIT_USAGE 2      /* or what cannot be read or written */
+#define EXIT_USAGE 2      /* also for files that cannot be read or written */
 #define PATH_LINES 24
 #define SETS_MAX 64
 

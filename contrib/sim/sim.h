@@ -36,7 +36,7 @@ struct sim;
 struct servers;
 
 struct sim_rank {
-	sim_time busy_until;  /* it computes beside a collective */
+	sim_time busy_until;  /* end of a computation beside a collective */
 	uint16_t next;        /* operation, which it is in when it waits */
 	bool waiting;
 	bool gone;
@@ -65,11 +65,11 @@ struct sim_node {
 /* On its way. The head is what the protocol packed. */
 struct sim_message {
 	struct path *path;
-	struct payload *body; /* what the sender keeps; NULL: there is none */
+	struct payload *body; /* kept by the sender; NULL: none */
 	uint64_t body_len;
 	uint64_t wire;        /* bytes with its frame */
 	uint32_t from, to;    /* positions */
-	sim_time inside;      /* that its bytes take at a network interface */
+	sim_time inside;      /* time of the bytes at a network interface */
 	uint32_t steps;       /* the longest chain of messages up to this one */
 	uint16_t phase, head_len, head_room;
 	unsigned char head[];
@@ -91,7 +91,7 @@ struct link_count {
 struct phase {
 	sim_time first_entry, last_entry, first_exit, last_exit;
 	uint32_t entered, succeeded, failed; /* ranks */
-	uint32_t last_rank;   /* that entered */
+	uint32_t last_rank;   /* that entered last */
 	uint64_t messages, bytes;
 	uint32_t steps;
 	struct path *path;    /* to the last exit */
@@ -101,7 +101,7 @@ struct phase {
 struct sim_protocol {
 	uint32_t width;       /* of its tree; 0: the scenario's */
 	bool host;            /* the root is another machine, without ranks, */
-	bool star;            /* and every node is a child of it */
+	bool star;            /* every node is its child */
 	bool filled;          /* the tree is filled as Slurm's (shape.c) */
 	bool connects;        /* a connection, an authentication and a fork for each
 	                         message, but for those to the host */
@@ -115,7 +115,7 @@ struct sim_protocol {
 	/* The rank in `slot` enters operation `op`. */
 	void (*enter)(struct sim_node *n, uint32_t slot, uint32_t op);
 	/*
-	 * It has come out of it, whatever the end, and looks at what it got.
+	 * The rank has left the collective, whatever its result, and looks at the data.
 	 * NULL: nothing to do.
 	 */
 	void (*look)(struct sim_node *n, uint32_t slot, uint32_t op);
@@ -190,7 +190,7 @@ int sim_run(struct sim *s);
 /* The first error stops the simulation. */
 void sim_fail(struct sim *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* One that would come after the end of time, SIM_TIME_MAX, stops it as well. */
+/* An event after the end of time, SIM_TIME_MAX, stops the simulation, too. */
 void sim_add(struct sim *s, struct event e);
 /*
  * The node's processor takes something up that is there at `at`, because of
@@ -256,7 +256,7 @@ struct phase_stats {
 	struct spread messages, bytes;  /* sent and received by a node */
 	struct spread sent, bytes_sent; /* by a node */
 	struct link_count link_max;     /* each the largest of any link */
-	uint64_t links;                 /* that were used, in one direction */
+	uint64_t links;                 /* used links, in one direction */
 	uint32_t path_steps;
 };
 
@@ -269,7 +269,7 @@ uint64_t stats_queue_max(const struct sim *s);
 /* Two forms of pmi2x: nodes that are libcoll alone, and libengine's server. */
 extern const struct sim_protocol protocol_coll;
 extern const struct sim_protocol protocol_pmi;
-/* One of the other designs. */
+/* The protocol of another design. */
 const struct sim_protocol *protocol_stock(enum sim_protocol_id id);
 
 #endif

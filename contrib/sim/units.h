@@ -15,9 +15,7 @@ typedef int64_t sim_time; /* picoseconds */
 #define SIM_US (1000 * SIM_NS)
 #define SIM_MS (1000 * SIM_US)
 #define SIM_S (1000 * SIM_MS)
-#define SIM_TIME_MAX (1000000 * SIM_S) /* that a scenario may name, and the end
-                                          of every simulation: several times of
-                                          it can be added without overflow */
+#define SIM_TIME_MAX (1000000 * SIM_S) /* limit of a scenario; sums do not overflow */
 
 /* Picoseconds that were computed: no more than SIM_TIME_MAX. */
 static inline sim_time sim_time_of(double ps)

@@ -178,7 +178,7 @@ static void on_still_there(uv_timer_t *timer)
 
 void agent_leave(struct agent *a)
 {
-	if (a->stage != AGENT_SERVING) /* it could not even start */
+	if (a->stage != AGENT_SERVING) /* the agent could not even start */
 		return;
 	a->stage = AGENT_STAYING;
 	uv_prepare_start(&a->drain_step, on_drain_step);
@@ -368,8 +368,10 @@ static struct agent *new_agent(struct loop *loop, const struct setup *setup,
 	return a;
 }
 
-/* It comes too late to fail the launch: the step is ended, for its other nodes would
-   wait for this one. */
+/*
+ * The error comes too late to fail the launch. End the step: the agents of its other nodes
+ * would wait for this agent.
+ */
 static void fail_to_open(struct agent *a, int rc)
 {
 	char why[NODE_WHY_MAX], how[NODE_WHY_MAX];

@@ -32,8 +32,8 @@ struct agent_host {
 	 */
 	void (*ask_rank_end)(void *arg, uint32_t slot);
 	/*
-	 * Have the node's topology made a file, and call agent_topology_known. NULL:
-	 * it is not offered to the ranks.
+	 * Make the node's topology a file, and call agent_topology_known with its path.
+	 * NULL: ranks are offered no such file.
 	 */
 	void (*want_topology)(void *arg);
 	/*

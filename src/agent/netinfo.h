@@ -17,7 +17,7 @@
  */
 void netinfo_format(const char *host, const struct ifaddrs *list,
 		    char out[NETINFO_MAX]);
-/* That of this host; the caller frees it. NULL: there is no way to know. */
+/* The networks of this host, as text; the caller frees it. NULL: they cannot be read. */
 char *netinfo_create(void);
 
 #endif

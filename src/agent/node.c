@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which node this is, and what is around it. */
+/* The node's facts that all parts of the agent use: node.h. */
 #include "agent/node.h"
 
 #include "libcoll/layout.h"

@@ -30,7 +30,7 @@ struct node {
 	struct link_options link_options;
 	uint16_t port;                 /* where it listens for neighbours */
 	bool met_other_settings;       /* the same of agent_options.settings */
-	bool met_other_build;          /* and has said so */
+	bool met_other_build;          /* and the log has the line about it */
 	/* See node_give_up. */
 	void (*give_up)(void *arg, const char *what, int error);
 	void *give_up_arg;
@@ -53,7 +53,7 @@ void node_met(struct node *n, const char *who, const struct link *l);
  */
 void node_give_up(const struct node *n, const char *what, int error);
 
-/* Have the host end the step, for srun cannot be told to. */
+/* End the step through the host, because srun cannot be reached. */
 void node_kill_step(const struct node *n, const char *why);
 
 /* Close a handle that is part of a longer-lived object; idempotent. */

@@ -12,7 +12,7 @@
 #include "libpmi/pmix_msg.h"
 
 #define QUEUE_MAX ((size_t)2 * PMIX_MSG_BYTES_MAX) /* bytes that have not been read */
-#define PAUSE_BYTES ((size_t)64 << 20) /* then what is sent here waits */
+#define PAUSE_BYTES ((size_t)64 << 20) /* of output: with more, the sender here waits */
 
 struct pmix_stream {
 	struct pmix_stream_ops ops;

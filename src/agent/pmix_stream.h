@@ -17,7 +17,10 @@
 struct pmix_stream;
 
 struct pmix_stream_ops {
-	/* One has come. Non-zero: it is invalid, and nothing more is read. */
+	/*
+	 * Called for each message. A non-zero return: the message is invalid, and nothing
+	 * more is read.
+	 */
 	int (*message)(void *arg, struct payload *message);
 	/* Nothing more comes: how, for people, behind the server's name. Once. */
 	void (*lost)(void *arg, const char *how);

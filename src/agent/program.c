@@ -27,7 +27,7 @@
 
 struct program {
 	struct setup setup;
-	void *bytes;      /* what it points into */
+	void *bytes;      /* bytes of the setup, to which its texts point */
 	size_t len;
 	char *mapping;
 	char *netinfo;    /* NULL until a rank has asked */
@@ -98,7 +98,7 @@ static int connect_back(void *arg, uint32_t node_id, const void *data, size_t le
 	return say(arg, HOST_CONNECT_BACK, node_id, 0, data, len);
 }
 
-/* It must arrive; and of this agent nobody expects anything more. */
+/* The request must arrive; the host expects nothing more of this agent. */
 static void kill_step(void *arg, const char *why)
 {
 	struct program *p = arg;

@@ -22,7 +22,7 @@
 
 struct agent_options {
 	struct secret secret;   /* of the step */
-	/* Where to listen, its port ignored; AF_UNSPEC: everywhere. */
+	/* The address at which to listen, its port ignored; AF_UNSPEC: all addresses. */
 	struct sockaddr_storage bind;
 	/*
 	 * `bind` is an address in a network of its own: neighbours do not find
@@ -45,7 +45,7 @@ struct agent_options {
 	bool stays;             /* until the nodes below have left: see agent_leave */
 	uint32_t stall_ms;      /* tell srun of a collective that waits longer,
 	                           and at each doubling; 0: never */
-	uint32_t collective_ms; /* then it fails; 0: never */
+	uint32_t collective_ms; /* limit of a collective; 0: none */
 	bool end_on_failure;    /* the step, when a collective fails */
 	bool no_kill;           /* a node that is lost does not end the step */
 	bool tell_unspoken;     /* when the node's ranks end without PMI: unspoken.h */
@@ -62,8 +62,7 @@ struct agent_options {
 	int64_t launch_ns, prefork_ns, ready_ns, wanted_ns;
 	bool exits_known;       /* the host learns how ranks' processes end */
 	bool topology;          /* the host makes the node's topology a file */
-	const char *settings;   /* what all nodes must have set alike: peers/settings.h;
-	                           NULL: nothing is compared */
+	const char *settings;   /* shared by all nodes: peers/settings.h; NULL: not compared */
 	/* SlurmdSpoolDir of slurm.conf, where sockets for connect-back messages are, and
 	   how many bytes it may have; NULL: unknown. */
 	const char *spool_dir;
@@ -72,7 +71,7 @@ struct agent_options {
 	                           NULL: somebody does, or it is not known */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
-	uint32_t connect_back_uid; /* whose such messages (besides root's) count */
+	uint32_t connect_back_uid; /* the user whose connect-back messages count, besides root */
 	uint16_t protocol;      /* to announce, in tests; 0: the agent's own */
 };
 

@@ -8,7 +8,10 @@
 
 #define TEXT_MAX 4096
 
-/* Where a line of /proc/PID/cgroup leads, such as "4:freezer:/slurm/job_7". */
+/*
+ * How a hierarchy of cgroups shows a frozen group. `line` is one of /proc/PID/cgroup, such
+ * as "4:freezer:/slurm/job_7".
+ */
 static const struct freezer {
 	const char *line; /* as it begins, after the number of a hierarchy */
 	const char *dir, *file, *frozen;

@@ -45,7 +45,7 @@ static void on_end(void *arg, int error)
 	hang_up(arg);
 }
 
-/* Has it ended? */
+/* Look whether the spawned srun has exited. */
 static void look(struct spawned *s)
 {
 	int status = 0;

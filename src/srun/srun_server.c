@@ -226,7 +226,7 @@ static void do_report(void *arg, const char *text)
 	h->host.report(h->host.arg, text);
 }
 
-/* It is no reason why the step ends. */
+/* A note is no reason for the end of the step. */
 static void do_note(void *arg, const char *text)
 {
 	const struct srun_server *h = arg;

@@ -53,8 +53,8 @@ struct srun_server_host {
 	void (*trace)(void *arg, uint32_t position, const void *data,
 		      size_t len);
 	/*
-	 * Does any node's record not have come yet? srun_server_stop waits for
-	 * them, at most SRUN_SERVER_TRACE_MS. NULL, with trace: there is none.
+	 * True: the record of a node is missing. srun_server_stop waits for them, at most
+	 * SRUN_SERVER_TRACE_MS. With trace, NULL means that none is missing.
 	 */
 	bool (*traces_missing)(void *arg);
 	/*
@@ -65,8 +65,8 @@ struct srun_server_host {
 	uint32_t (*nodes)(void *arg);
 	const char *(*node_name)(void *arg, uint32_t position);
 	/*
-	 * Has the node at a position (any number) said that its ranks run, or
-	 * have run? NULL: not known; nodes that wait for it go on waiting.
+	 * True: the ranks of the node at this position (any number) run, or have run. NULL:
+	 * srun does not know, and nodes that wait for an answer go on waiting.
 	 */
 	bool (*started)(void *arg, uint32_t position);
 	void *arg;

@@ -33,8 +33,8 @@ struct agent_link {
 	struct srun_server *server;
 	struct link *link;
 	struct stranger stranger; /* until it is proved */
-	bool heard; /* it has asked or told something */
-	bool left;  /* it has said goodbye, or is sent away */
+	bool heard; /* a message has come from it */
+	bool left;  /* it said goodbye, or was closed */
 	struct agent_link *prev, *next;
 };
 
@@ -51,7 +51,7 @@ struct child {
 /* Agents want a report of who waits long. */
 struct stalls {
 	bool any;
-	uint32_t give_up_ms; /* what waits as long shall fail; 0: nothing */
+	uint32_t give_up_ms; /* waits of this length fail; 0: none does */
 };
 
 struct reported {
@@ -65,7 +65,7 @@ struct srun_status {
 	uv_timer_t deadline;
 	struct step_status *asked; /* the answers; NULL: no query is under way */
 	uint32_t query;            /* its number */
-	struct stalls stalls;      /* what it is to find */
+	struct stalls stalls;      /* waits found in the nodes' status */
 	struct stalls later;       /* ... the next one: its answers are older */
 	struct reported reported[COLL_KINDS];
 	struct tool *tools;
@@ -89,15 +89,15 @@ struct srun_server {
 	uv_check_t settled; /* after a stop */
 	uv_timer_t deadline; /* of the phase */
 	uv_timer_t names_due; /* a look-up of PMIx has waited long enough */
-	bool met_other_protocol; /* and has said so */
+	bool met_other_protocol; /* and the log has the line about it */
 	bool met_other_build;
-	char lost[256];      /* who went without a goodbye; empty: nobody */
+	char lost[256];      /* node that went without a goodbye; empty: none */
 	struct listener *listener;
 	struct step_services *launcher;
 	struct srun_status status;
 	struct channel *parent; /* NULL: none, or gone */
 	struct strangers strangers;
-	struct agent_link *agents; /* that are proved */
+	struct agent_link *agents; /* links that are proved */
 	struct child *children;
 };
 

@@ -43,7 +43,7 @@ void srun_server_send_to_agent(struct asker *to, const void *data, size_t len)
 
 	/* Without memory for it the link ends: the agent then answers who waits. */
 	if (link_send_bytes(a->link, FRAME_CONTROL_DOWN, data, len) == -ENOMEM) {
-		a->left = true; /* it has not died */
+		a->left = true; /* not a death: no report */
 		link_shutdown(a->link);
 	}
 }
@@ -102,7 +102,7 @@ static void give_up(struct srun_server *h, const struct stalled *what)
 	const char *colon;
 
 	step_status_text(h->status.asked, what, text);
-	colon = strchr(text, ':'); /* who fails it says its name */
+	colon = strchr(text, ':'); /* before it: name of the node that fails the step */
 	snprintf(why, sizeof(why), "Pmi2xCollectiveTimeout after%.400s",
 		 colon ? colon + 1 : "");
 	send_control(h, NULL, &(struct control_msg){ .type = CONTROL_EXPIRE,
@@ -140,7 +140,7 @@ static void tell_tools(struct srun_server *h)
 		if (t->answered)
 			continue;
 		t->answered = true;
-		if (!rc) /* else the tool says that nothing came */
+		if (!rc) /* else the tool reports that nothing came */
 			stream_write(t->stream, b.data, b.len, NULL);
 		stream_finish(t->stream);
 	}

@@ -28,7 +28,7 @@ enum { FREEZER, MEMORY, CPUACCT };
 
 /* ---- where ---- */
 
-/* Does a line, "4:cpu,cpuacct:/path", tell of this controller? Its path. */
+/* The path in a line, "4:cpu,cpuacct:/path", if it is of this controller; else NULL. */
 static const char *path_of(const char *line, size_t len, const char *controller)
 {
 	const char *name = memchr(line, ':', len), *end = line + len;
@@ -67,7 +67,7 @@ static size_t above(const char *path, size_t len)
 	return len ? len - 1 : 0;
 }
 
-/* Does the last part of the path begin so? */
+/* True: the last part of the path begins with `with`. */
 static bool last_begins(const char *path, size_t len, const char *with)
 {
 	size_t n = above(path, len), want = strlen(with);
@@ -460,8 +460,8 @@ static int lock(const char *path, struct patience *p)
 }
 
 /*
- * Has it neither groups below it, which a directory's links count, nor processes? Once the
- * last has gone the kernel may need a moment.
+ * True: the group has no processes, and no groups below it, which a directory's links
+ * count. After the last has gone, the kernel may need a moment.
  */
 static bool is_empty(const char *path)
 {

@@ -55,7 +55,7 @@ struct leaf {
 	 * Directories of the step, which Slurm tries once to remove; a NULL path ends.
 	 */
 	struct leaf_dir slurms[LEAF_SLURMS_MAX + 1];
-	bool copies_cpuset; /* that of `user` beside dirs[0] */
+	bool copies_cpuset; /* dirs[0] gets the cpuset of `user`, which is beside it */
 };
 
 /*

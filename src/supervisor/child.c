@@ -154,10 +154,7 @@ static int run_orphan(struct birth *b)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
-/*
- * Its pidfd. A process that has ended already has none: a descriptor that can be read
- * stands for it.
- */
+/* A pidfd of the process; for one that has exited, a descriptor that can always be read. */
 static int watch(pid_t pid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);

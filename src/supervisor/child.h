@@ -66,7 +66,7 @@ void child_forget(struct child *c);
  */
 void child_wait_end(const struct child *c, int ms);
 
-/* This thread's rights are slurmstepd's own, whatever the others' are now. */
+/* Give this thread slurmstepd's own rights, whatever the other threads have now. */
 void child_become_root(void);
 
 #endif

@@ -29,7 +29,7 @@ enum dormant_poll {
 	DORMANT_CONNECT_BACK,
 	DORMANT_TOPOLOGY,
 	DORMANT_PMIX,
-	DORMANT_RANKS = DORMANT_PMIX + PMIX_POLLS, /* and a descriptor for each slot */
+	DORMANT_RANKS = DORMANT_PMIX + PMIX_POLLS, /* then a descriptor for each slot */
 };
 
 /* ---- what is there from the beginning ---- */
@@ -179,8 +179,8 @@ static bool note_closer(struct supervisor *s, uint32_t slot)
 }
 
 /*
- * Has this rank something for an agent? One that has hung up, or will say nothing more
- * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
+ * True: the rank has sent something for an agent. A rank that hung up or shut down its side
+ * is no longer polled; the engine learns of its end if that matters.
  */
 static bool needs_agent(struct supervisor *s, uint32_t slot)
 {
@@ -239,8 +239,9 @@ static bool all_have_ended(const struct supervisor *s)
 /* ---- waiting ---- */
 
 /*
- * Does a neighbour ask for the agent? While slurmstepd ends the step it would kill the
- * agent, which has to tell of spawned ranks: that waits for supervisor_stop, see above.
+ * True: a neighbour asks for the agent. slurmstepd would kill an agent that starts while
+ * the step is ended, so calls then wait for supervisor_stop, which lets the agent report
+ * spawned ranks: see above.
  */
 static bool is_called(const struct supervisor *s)
 {

@@ -8,8 +8,8 @@
 
 enum mpi_program {
 	MPI_PROGRAM_OTHER,
-	MPI_PROGRAM_PMI,  /* it needs an MPI library */
-	MPI_PROGRAM_PMIX, /* it needs one that uses PMIx only */
+	MPI_PROGRAM_PMI,  /* linked with an MPI library */
+	MPI_PROGRAM_PMIX, /* linked with an MPI library that uses PMIx only */
 };
 
 /* "Other" also when it is a script, is not here, or cannot be read. Does not block. */

@@ -10,7 +10,7 @@
 
 #define VALUE_MAX 512
 
-/* One for each release of the protocol, all of the same form. */
+/* A row for each release of the protocol; all have the same form. */
 static const struct {
 	const char *name;
 	bool old; /* of PMIx 3 and older */
@@ -72,7 +72,9 @@ void pmix_env_each(const struct pmix_env *e,
 	if (!e->shares_machine)
 		return;
 	set(arg, "OMPI_MCA_btl_vader_backing_directory", e->dir, true);
-	/* Where Open MPI asks the kernel for routes (netlink), as Debian's does, it takes
-	   those of a machine to itself for none. */
+	/*
+	 * Debian's Open MPI asks the kernel (netlink) for routes, and takes the route of a
+	 * machine to itself for none.
+	 */
 	set(arg, "OMPI_MCA_reachable", "weighted", true);
 }

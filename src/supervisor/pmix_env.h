@@ -11,8 +11,10 @@ struct pmix_env {
 	const char *jobid;
 	const char *node;
 	uint32_t server;    /* its position in its name */
-	/* Where clients connect to; those of PMIx 3 and older: [1]. In the byte order
-	   of the machine. */
+	/*
+	 * The addresses to which clients connect; PMIx 3 and older use [1]. In the byte
+	 * order of the machine.
+	 */
 	uint32_t address[2];
 	uint16_t port[2];
 	const char *gds, *dir;
@@ -22,7 +24,7 @@ struct pmix_env {
 	bool shares_machine;
 };
 
-/* Where clients find shared memory, with gds "ds21". */
+/* The directory of the shared memory of gds "ds21". */
 #define PMIX_ENV_DS21 "PMIX_DSTORE_21_BASE_PATH"
 
 /* Calls `set` for each; `weak`: what the user has set counts. */

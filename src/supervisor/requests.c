@@ -411,7 +411,7 @@ static void take_message(struct supervisor *s, const struct host_msg *m)
 	case HOST_WANT_TOPOLOGY: topology_asked(s); break;
 	case HOST_STAYS: on_stays(s); break;
 	case HOST_END: s->service.over = true; break;
-	default: break; /* what only the supervisor sends */
+	default: break; /* messages that only the supervisor sends */
 	}
 }
 
@@ -501,7 +501,7 @@ static void set_fds(const struct supervisor *s, struct pollfd *fds)
 	pmix_set_fds(s, &fds[SERVICE_PMIX_DUE]);
 }
 
-/* Has it ended, and is there nothing left of what it has said? */
+/* True: the agent has ended, and all of its messages were read. */
 static bool agent_has_ended(struct supervisor *s, const struct pollfd *fds)
 {
 	int rc = fds[SERVICE_AGENT].revents || fds[SERVICE_AGENT_END].revents ?

@@ -224,6 +224,6 @@ int launch_agent(struct supervisor *s)
 	dormant_hand_over(s);
 	fd_close(&s->pmix.agents);
 	rc = dormant_pass_ranks(s);
-	/* It has ended: the service hears why. */
+	/* the agent has ended: the service reads why */
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }

@@ -85,7 +85,7 @@ void pmix_set_fds(const struct supervisor *s, struct pollfd *fds)
 	}
 }
 
-/* Has a client of the user come? */
+/* True: a client of the step's user has connected. */
 static bool is_asked(struct supervisor *s, const struct pollfd *fds)
 {
 	struct pmix *x = &s->pmix;
@@ -151,7 +151,7 @@ void pmix_refuse_ranks(const struct supervisor *s)
 	(void)eventfd_write(s->pmix.done, 1);
 }
 
-/* Its ranks have ended, or are being ended: nobody asks for it. */
+/* The node's ranks have ended, or are being ended: no rank asks for PMIx. */
 static void end_with_step(struct supervisor *s)
 {
 	pmix_refuse_ranks(s);
@@ -305,7 +305,9 @@ static void take_message(struct supervisor *s, const struct host_msg *m)
 	}
 }
 
-/* It leaves with the agent. Before it is ready it may be killed with the ranks. */
+/*
+ * pmixd leaves with the agent. Before it is ready it may be killed together with the ranks.
+ */
 static void on_end(struct supervisor *s)
 {
 	if (s->service.leaving || (s->pmix.state == PMIX_STARTED &&

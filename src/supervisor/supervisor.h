@@ -187,10 +187,10 @@ bool supervisor_pmix_wait(const struct supervisor *s, int ms);
 bool supervisor_pmix_refused(const struct supervisor *s);
 
 /*
- * Have the agent leave the step, within its drain_ms (with agent_options.stays: once the
- * nodes below have left), and end what is left of it; end and join the thread; free
- * everything. 0, or -EBUSY: a call of the host has not come back in time. It goes on in
- * its thread, whose code stays loaded; what `step` and `host` point to must stay, too.
+ * Make the agent leave the step within its drain_ms (with agent_options.stays: once the
+ * nodes below have left), kill it after that, join the thread, and free everything. 0; or
+ * -EBUSY: a call of the host has not returned in time. It goes on in its own thread, whose
+ * code stays loaded; what `step` and `host` point to must stay, too.
  */
 int supervisor_stop(struct supervisor *s);
 

@@ -34,7 +34,7 @@ struct pollfd;
 /* Descriptors and data that are held until the agent is started. */
 struct dormant {
 	int ours;     /* the agent's end of the registration socket */
-	int theirs;   /* what children inherit */
+	int theirs;   /* the end that children inherit */
 	int listener; /* -1: no neighbours */
 	uint16_t port;
 	int region;   /* the object of the results region; -1: none */
@@ -61,10 +61,10 @@ struct allowance {
 struct service {
 	struct child agent;
 	struct host_out out; /* to it */
-	bool deaf;      /* it is killed, since it does not read that */
-	bool ready;     /* it has said which version it speaks */
-	bool leaving;   /* it has been told to leave */
-	bool over;      /* it has said that its end follows */
+	bool deaf;      /* does not read its messages: is killed */
+	bool ready;     /* has sent its version */
+	bool leaving;   /* was asked to leave */
+	bool over;      /* has announced its end */
 	bool killed;    /* the step is being ended */
 	uint64_t limit; /* while leaving: then it is killed, ms */
 	bool job_is_over; /* ... and now */
@@ -75,7 +75,7 @@ struct service {
 	uint32_t nasked;
 	int ask_ms;
 	struct helpers *helpers; /* calls whose end is waited for */
-	struct helpers *lookups; /* nobody waits for these */
+	struct helpers *lookups; /* look-ups whose callers do not wait any more */
 };
 
 /*
@@ -94,9 +94,9 @@ enum topology_state {
 struct topology {
 	enum topology_state state;
 	struct child child;
-	int xml;        /* what it writes; -1 */
-	int file;       /* what it has become; -1 */
-	uint64_t limit; /* then it is killed, ms */
+	int xml;        /* memory it writes to; -1: none */
+	int file;       /* file made of it; -1: none */
+	uint64_t limit; /* time at which it is killed, ms */
 	bool asked;     /* the agent waits for an answer */
 	pid_t rank;     /* one of the node: its cpuset is the program's; 0 */
 	int done;       /* eventfd: THERE or FAILED; -1: no rank waits */
@@ -133,7 +133,7 @@ struct pmix {
 	int listener, old;       /* of clients, and of those of PMIx 3 and older */
 	uint16_t port, old_port;
 	int client;              /* the first one, until it can be served */
-	bool client_is_old;      /* it has come to `old` */
+	bool client_is_old;      /* the client connected to `old` */
 	int agent;               /* its end of what connects it with the agent */
 	int agents;              /* the agent's */
 	int dir;                 /* its directory */
@@ -234,8 +234,8 @@ int pmix_open(struct supervisor *s);
 /* Sets the PMIX_POLLS descriptors to wait for. */
 void pmix_set_fds(const struct supervisor *s, struct pollfd *fds);
 /*
- * Is it due: has a rank come, and does a client of the step's user wait, or is it
- * early?
+ * True: pmixd is to be started, since a rank has come, and a client of the step's user
+ * waits or `when` is early.
  */
 bool pmix_is_due(struct supervisor *s, const struct pollfd *fds);
 /*

@@ -26,7 +26,7 @@
 struct emptying {
 	int top;
 	unsigned int entries; /* met so far, */
-	unsigned int most;    /* and no more than these */
+	unsigned int most;    /* at most this number */
 	unsigned int moved;   /* the next name at the top */
 	int error;            /* negative errno; 0 */
 };
@@ -56,7 +56,7 @@ static void visit_entries(struct emptying *e, int dir, entry_visit *visit)
 	closedir(d);
 }
 
-/* Is it gone, or what nobody can unlink: a directory? */
+/* True: the entry is unlinked, or is a directory, which unlink cannot remove. */
 static bool is_unlinked(int dir, const char *name)
 {
 	return !unlinkat(dir, name, 0) || errno == ENOENT;

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#define USER_DIR_ENTRIES_MAX 100000 /* that are removed at once */
+#define USER_DIR_ENTRIES_MAX 100000 /* removed in one call */
 #define USER_DIR_STALE_MAX 10000    /* ... of all directories that others have left */
 
 /*

@@ -12,9 +12,9 @@ enum probe_exit {
 	PROBE_USAGE = 2,
 	PROBE_NO_PMI = 3, /* the session could not be started */
 	/* Results of --mpi. */
-	PROBE_PMIX = 4,      /* it uses PMIx only: nodes need libpmix */
-	PROBE_NO_CLIENT = 5, /* it speaks no PMI */
-	PROBE_UNKNOWN = 6,   /* that cannot be told without running it */
+	PROBE_PMIX = 4,      /* uses PMIx only: nodes need libpmix */
+	PROBE_NO_CLIENT = 5, /* uses no PMI */
+	PROBE_UNKNOWN = 6,   /* unknown until it is run */
 };
 
 /* The process in its job, as init told. */

@@ -103,7 +103,7 @@ static void note_line(void *arg, char *line)
 		add_file(f, path);
 }
 
-/* Is it a loader, and who could have changed it but root? */
+/* True: the file is a loader, and only root could have changed it. */
 static bool is_trusted(const char *loader)
 {
 	char *real = realpath(loader, NULL);

@@ -17,7 +17,7 @@
 struct probe_files {
 	char *paths[PROBE_FILES_MAX]; /* the program first */
 	size_t count;
-	char script[PATH_MAX];        /* who interprets it, if it is a script; or "" */
+	char script[PATH_MAX];        /* the interpreter, if it is a script; else "" */
 };
 
 /*

@@ -68,7 +68,7 @@ static bool is_named(const char *path, const char *begin)
 
 /* ---- by name ---- */
 
-/* Is it one of those that are nothing but PMI? */
+/* Note the library if it is one that has nothing but PMI. True: it is. */
 static bool note_pmi_library(struct probe_look *l, const char *path,
 			     const struct bytes *b)
 {

@@ -12,7 +12,7 @@ struct probe_look {
 	const char *mpi;        /* "MPICH", ... */
 	const char *mpi_path;   /* the file in which it is */
 	const char *own;        /* a file with a client of its own, for PMI_FD */
-	bool own_pmi2;          /* that can use PMI-2 */
+	bool own_pmi2;          /* one that has PMI-2 */
 	const char *libpmi2x;
 	const char *libpmi2;
 	const char *libpmi;

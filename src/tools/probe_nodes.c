@@ -159,7 +159,7 @@ static bool look_there(struct nodes *n, char *dirs)
 			node_set_states(&n->items[i], "no answer");
 	if (ok && count)
 		ok = !probe_process_read(argv, STEP_S, note_file_there, n);
-	if (!ok) /* those for which it has waited */
+	if (!ok) /* the nodes waited for */
 		node_list_find_stuck(n);
 	free(list);
 	return ok;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILLED 128 /* what shells add to a signal's number */
+#define KILLED 128 /* shells add it to the number of a signal */
 #define KILL_AFTER "10" /* seconds from SIGTERM to SIGKILL */
 
 struct pipe_reader {

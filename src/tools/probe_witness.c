@@ -23,7 +23,7 @@ struct witness {
 	int server;          /* the connection that this process was given */
 	int program;         /* the one that it has made; -1: closed */
 	int ended;           /* pidfd of the program; -1: not on this kernel */
-	char head[HEAD_MAX]; /* what the program said first */
+	char head[HEAD_MAX]; /* the first bytes of the program's output */
 	size_t len;
 };
 
@@ -50,7 +50,7 @@ static void keep_head(struct witness *w, const char *data, size_t len)
 	w->len += len;
 }
 
-/* One read and write. False: one of both has gone. */
+/* Read and write once. False: one of the two sides has closed. */
 static bool pass_on(struct witness *w, int from, int to)
 {
 	char data[65536];

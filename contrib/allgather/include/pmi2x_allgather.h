@@ -129,8 +129,8 @@ int pmi2x_ring_iallgather_v(pmi2x_ring *ring, const void *block, size_t len,
  */
 int pmi2x_ring_wait(pmi2x_ring *ring, pmi2x_ring_request request);
 /*
- * Do what can be done without waiting. *flag is 0 while the request is under
- * way; it is used up when *flag is 1 or an error is returned.
+ * Make progress without waiting. *flag is 0 while the request is under way. The request is
+ * used up when *flag is 1 or an error is returned.
  */
 int pmi2x_ring_test(pmi2x_ring *ring, pmi2x_ring_request request, int *flag);
 

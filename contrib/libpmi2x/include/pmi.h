@@ -38,7 +38,7 @@ typedef int PMI_BOOL;
 /* Groups that PMI_Barrier_group takes in place of a list of ranks. */
 #define PMI_GROUP_WORLD ((int *)0) /* all ranks of the job */
 #define PMI_GROUP_SELF  ((int *)1) /* this one */
-#define PMI_GROUP_NODE  ((int *)2) /* those on this node */
+#define PMI_GROUP_NODE  ((int *)2) /* the ranks of this node */
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,7 +102,7 @@ int PMI_KVS_Create(char kvsname[], int length);
 int PMI_KVS_Destroy(const char kvsname[]);
 /* PMI_ERR_INVALID_KVS: not the name of this job's space or one made by it. */
 int PMI_KVS_Put(const char kvsname[], const char key[], const char value[]);
-/* Does nothing: the barrier commits. */
+/* No effect: the barrier commits. */
 int PMI_KVS_Commit(const char kvsname[]);
 /*
  * PMI_ERR_INVALID_KEY: there is no such key. PMI_ERR_INVALID_LENGTH: the value

@@ -179,10 +179,10 @@ int PMIX_Capabilities(const char name[], char value[], int valuelen);
 /* ---- the names that MVAPICH2 looks for ---- */
 
 /*
- * One operation of each kind may be under way; starting a second one is
- * PMI2_ERR_INVALID_ARG. Waiting for a fence or barrier that is not under way
- * succeeds at once, for a gather it is PMI2_ERR_INVALID_ARG. Two threads
- * may wait for the same operation.
+ * At most one operation of each kind may be under way; starting a second one is
+ * PMI2_ERR_INVALID_ARG. Waiting for a fence or barrier that is not under way succeeds at
+ * once; waiting for such a gather is PMI2_ERR_INVALID_ARG. Two threads may wait for the
+ * same operation.
  */
 int PMI_Ibarrier(void);
 int PMI_Wait(void);

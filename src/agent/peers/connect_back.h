@@ -11,14 +11,16 @@
 
 #define CONNECT_BACK_MAX 4096 /* bytes of a message */
 
-/* Where the node at a position listens, as it says. */
+/*
+ * The address and ports at which the node of a position listens, as that node reports them.
+ */
 struct whereabouts {
 	uint32_t from;
 	uint16_t port;
 	struct sockaddr_storage addr; /* AF_UNSPEC: at the node's address */
 };
 
-/* Have a neighbour told where this node listens, unless it is being told. */
+/* Send a neighbour a connect-back message, unless one is under way. */
 void connect_back_call(struct neighbour *n);
 /* The host's answer: see agent_connect_back_sent. */
 void connect_back_sent(struct neighbour *n, int rc);

@@ -106,7 +106,7 @@ int links_frame(struct neighbour *n, enum frame_type type, const void *head,
 {
 	struct coll_msg msg;
 
-	if (type == FRAME_CHOSEN) /* it has begun: no more */
+	if (type == FRAME_CHOSEN) /* the neighbour has begun to use a connection: no second one */
 		return 0;
 	if (type < FRAME_TYPES && frame_handlers[type])
 		return frame_handlers[type](n, body);

@@ -6,8 +6,8 @@
 #include "agent/peers/neighbour.h"
 
 /*
- * Have the neighbour's address in n->addr. 0; -EINPROGRESS: lookup_found will say
- * when it is known, or known not to be; or the negative errno of that.
+ * Find the neighbour's address for n->addr. Returns 0; -EINPROGRESS: lookup_found is called
+ * when the lookup has ended; or the negative errno of a lookup that failed.
  */
 int lookup_address(struct neighbour *n);
 

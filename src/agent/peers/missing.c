@@ -52,7 +52,7 @@ void missing_called(struct neighbour *n, int rc)
 		/* Asked again later: it may have been about to listen. */
 		if (rc == -ECONNREFUSED && n->absence == ABSENCE_UNKNOWN)
 			has_started(n);
-		return; /* who was not known to have started may have come since */
+		return; /* the neighbour may have started since it was asked */
 	}
 	n->killed = rc == -ECONNREFUSED;
 	n->absence = ABSENCE_UNHEARD;

@@ -63,7 +63,7 @@ struct neighbour {
 	bool said_goodbye;
 	bool owes_answer;     /* the parent, which has left, waits for it */
 	bool heard_goodbye;   /* ... and the rest of ours is being written */
-	uint64_t dealt_with;  /* what its goodbye says of control_up */
+	uint64_t dealt_with;  /* control frames handled at its goodbye: control_up */
 	/* wireup.c */
 	bool started;
 	struct conn *attempt; /* our connect, not yet proved */
@@ -73,7 +73,7 @@ struct neighbour {
 	unsigned tries;
 	uint16_t port;        /* last tried */
 	uint16_t named_port;  /* where it said it listens; 0: it did not */
-	bool called;          /* it has been asked to connect back */
+	bool called;          /* asked to connect back */
 	int last_error;
 	/* connect_back.c */
 	bool calling;         /* the host has not answered yet, */
@@ -81,7 +81,7 @@ struct neighbour {
 	int call_error;       /* of the last message; 0: it has come, or nobody listened */
 	/* lookup.c */
 	bool has_addr;
-	bool looking;         /* it is being looked up */
+	bool looking;         /* a lookup of its address is under way */
 	bool asking_host;     /* the host may answer at once */
 	struct sockaddr_storage addr;
 	int lookup_error;     /* of the last look-up; 0: none has failed */
@@ -117,10 +117,10 @@ struct peers {
 struct neighbour *neighbour_find(const struct peers *p, uint32_t position);
 const char *neighbour_name(const struct neighbour *n);
 
-/* Have wireup.c look after it in `ms` milliseconds. */
+/* Call wireup.c for the neighbour in `ms` milliseconds. */
 void neighbour_set_timer(struct neighbour *n, uint64_t ms);
 
-/* It has not gone, and has had no goodbye of ours. */
+/* True unless the neighbour has gone or this node has said goodbye to it. */
 bool neighbour_may_send(const struct neighbour *n);
 /* Send a frame, or keep it until the link is up. Only to one that may be sent to. */
 void neighbour_send(struct neighbour *n, enum frame_type type, const void *head,
@@ -134,20 +134,23 @@ void neighbour_send_failed(struct neighbour *n, int error);
 size_t neighbour_queued(const struct neighbour *n);
 void neighbour_drop_queue(struct neighbour *n);
 
-/* This connection is the link now; NULL: a way of the host's is. */
+/* The connection becomes the neighbour's link; NULL: the host carries its messages. */
 void neighbour_up(struct neighbour *n, struct conn *c);
-/* It has left. */
+/* The neighbour has said goodbye. */
 void neighbour_left(struct neighbour *n, uint64_t control_dealt_with);
-/* It ended without an answer to our goodbye. `why` is for people. */
+/* The neighbour ended without an answer to our goodbye. `why` is a text for the user. */
 void neighbour_silent(struct neighbour *n, const char *why);
-/* It will never be reached (again). The text, as printf's, says why to people. */
+/*
+ * The neighbour cannot be reached, now or ever again. The text, as printf's, tells the user
+ * why.
+ */
 void neighbour_lost(struct neighbour *n, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* A connection without link yet, or NULL; `n` is NULL for an inbound one. */
 struct conn *conn_new(struct peers *p, struct neighbour *n);
 void conn_drop(struct conn *c);
-/* It is its neighbour's link. */
+/* True: the connection is its neighbour's link. */
 bool conn_is_up(const struct conn *c);
 
 #endif

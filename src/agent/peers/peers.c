@@ -62,7 +62,10 @@ void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc)
 	missing_called(n, rc);
 }
 
-/* Whoever needs it gets no link. Once: the step's user may send any number. */
+/*
+ * Such a peer gets no link. Log one line only: the step's user could make any number of
+ * peers.
+ */
 static void log_unproved(struct peers *p)
 {
 	if (!p->met_unproved)

@@ -52,7 +52,7 @@ enum peer_end {
 	PEER_LEFT,      /* in order, with a goodbye */
 	PEER_SILENT,    /* has not answered the goodbye of this node */
 	PEER_BROKEN,    /* its link broke */
-	PEER_UNREACHED, /* it never had one */
+	PEER_UNREACHED, /* there never was a link */
 };
 
 struct peer_gone {
@@ -87,7 +87,7 @@ struct peers_ops {
 			  struct payload *frame);
 	int (*control_down)(void *arg, struct payload *frame);
 
-	/* Does anybody here wait for what neighbours send? */
+	/* True: a rank of this node waits for something that neighbours send. */
 	bool (*waits)(void *arg);
 	/*
 	 * The parent has said goodbye. Is a way to srun past it being made? Then
@@ -141,7 +141,7 @@ void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc);
 int peers_started(struct peers *p, uint32_t position);
 /* The connection to srun has come up: ask again what may be lost. Calls ask_started. */
 void peers_srun_up(struct peers *p);
-/* There is a neighbour about which srun is being asked. */
+/* True: a request to srun about a neighbour is under way. */
 bool peers_asks(const struct peers *p);
 
 /* ---- with a way of the host's (agent_host.send) ---- */
@@ -164,10 +164,10 @@ void peers_send_control(struct peers *p, uint32_t position,
 			struct payload *frame);
 /* To all children. */
 void peers_send_down(struct peers *p, struct payload *frame);
-/* There was no memory for a message: its neighbour is lost. */
+/* There is no memory for a message: give up the neighbour that it was for. */
 void peers_break(struct peers *p, uint32_t position);
 
-/* There is a parent to which control frames can be given. */
+/* True: there is a parent that takes control frames. */
 bool peers_has_parent(const struct peers *p);
 /* How many have been. */
 uint64_t peers_sent_up(const struct peers *p);

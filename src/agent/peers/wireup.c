@@ -122,7 +122,7 @@ static void untold(struct neighbour *n, unsigned seconds)
 		       told[0] ? told : ": see the logs of slurmd there, unless its ranks ended without PMI");
 }
 
-/* Others do not find this node by themselves. */
+/* True: other nodes need a message of this node to find its port. */
 static bool listens_elsewhere(const struct node *node)
 {
 	unsigned try = 0;
@@ -191,7 +191,7 @@ static void lack(struct peers *p, const char *what, int error)
 	if (error != -EMFILE && error != -ENFILE)
 		return;
 	if (!p->lack_since || now - p->lack_last > 2 * BACKOFF_MAX_MS)
-		p->lack_since = now; /* it was better in between */
+		p->lack_since = now; /* it was not so in between */
 	p->lack_last = now;
 	if (now - p->lack_since >= LACK_MS)
 		node_give_up(p->node, what, error);
@@ -224,7 +224,7 @@ static void attempt_failed(struct neighbour *n, int error)
 			n->backoff_ms = BACKOFF_MAX_MS;
 	} else if (nobody_answers(error)) {
 		neighbour_set_timer(n, node->options->connect_ms);
-	} else if (node->options->port_first) { /* else it has been told */
+	} else if (node->options->port_first) { /* else the port was sent */
 		neighbour_set_timer(n, BACKOFF_MAX_MS);
 	}
 }
@@ -290,14 +290,14 @@ static void attempt(struct neighbour *n, uint16_t port)
 		conn_drop(n->attempt);
 	n->tries++;
 	n->port = port;
-	if (!port) { /* it listens we know not where; it will be told */
+	if (!port) { /* its port is unknown: the neighbour will send it */
 		attempt_failed(n, -EADDRNOTAVAIL);
 		return;
 	}
 	connect_when_known(n);
 }
 
-/* Is a connection with it proved, and just waits to be chosen or taken? */
+/* True: a connection with the neighbour is proved, and waits to be chosen or accepted. */
 static bool is_settling(const struct neighbour *n)
 {
 	const struct conn *c = n->peers->conns;
@@ -434,10 +434,10 @@ void wireup_proved(struct conn *c)
 		conn_drop(c);
 		return;
 	}
-	if (n->started) /* who proves himself may say nothing more */
+	if (n->started) /* a proved peer sends nothing before START */
 		neighbour_set_timer(n, BACKOFF_MAX_MS);
 	if (!chooses(n))
-		return; /* it will choose */
+		return; /* the other side chooses */
 	n->chosen = c;
 	if (settings_send(c, FRAME_CHOSEN))
 		conn_drop(c);

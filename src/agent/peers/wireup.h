@@ -10,7 +10,7 @@
 int wireup_open(struct peers *p, int listener);
 /* Start to make the link with this neighbour, if nobody has; calls nothing. */
 void wireup_start(struct neighbour *n);
-/* Has either side tried to connect? */
+/* True: one of the two sides has tried to connect. */
 bool wireup_tried(const struct neighbour *n);
 /*
  * " (port N): why there is no link yet, and what to do", for people; "": nobody has tried.

@@ -18,7 +18,7 @@
 #include "agent/step/srun_link.h"
 
 #define REQUESTS_MAX 16384 /* without reply, at a node */
-#define NOTES_MAX 16       /* that a node passes on */
+#define NOTES_MAX 16       /* notes that a node passes on */
 
 struct request {
 	struct request *next;
@@ -35,7 +35,7 @@ struct control_path {
 	uv_timer_t soon;
 	bool abort_passed;
 	bool report_passed;
-	struct payload *notes[NOTES_MAX]; /* that have been passed on */
+	struct payload *notes[NOTES_MAX]; /* the notes that were passed on */
 	unsigned nnotes;
 	bool gave_up_passed;
 	uint64_t stall_passed[2]; /* loop time when one was, without and with a text;
@@ -55,7 +55,10 @@ uint64_t control_path_patience(const struct service *s)
 
 /* ---- replies on their way down ---- */
 
-/* There is no memory for an answer: nobody waits for it forever. */
+/*
+ * There is no memory for an answer: end the step, so that no rank waits for that answer
+ * forever.
+ */
 static void unanswered(struct service *s)
 {
 	char why[NODE_WHY_MAX];
@@ -256,7 +259,7 @@ static bool note_goes_on(struct control_path *ctl, struct payload *frame)
 	return true;
 }
 
-/* One report of a failed step is enough from each node. */
+/* True: pass the message on. One report of a failed step is enough from each node. */
 static bool goes_on(struct service *s, enum control_type type,
 		    struct payload *frame)
 {
@@ -278,7 +281,7 @@ static bool goes_on(struct service *s, enum control_type type,
 	return first;
 }
 
-/* It must not overtake the reason; srun says each but once. */
+/* The abort must not overtake the reason of the failure; srun prints each reason once. */
 static void abort_to_srun(struct service *s, struct payload *frame)
 {
 	if (s->control->report)
@@ -397,7 +400,7 @@ int control_path_from_child(void *service, uint32_t child, bool was_left,
 	    tree_next_hop(place, origin) != child)
 		return -EPROTO;
 	if (was_left && control_has_reply(type))
-		return 0; /* it will ask srun itself, see peers_leave */
+		return 0; /* the node will ask srun itself: peers_leave */
 	return pass_up(s, type, frame);
 }
 
@@ -439,7 +442,7 @@ void control_path_parent_gone(struct service *s, const struct peer_gone *gone)
 	struct control_path *ctl = s->control;
 	struct request *r, **at = &ctl->requests;
 
-	/* There is no time to connect to srun. */
+	/* It is too late to connect to srun. */
 	if (gone->end == PEER_SILENT && ctl->abort)
 		node_kill_step(s->node, gone->why);
 	/*

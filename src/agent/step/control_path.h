@@ -15,7 +15,7 @@ void control_path_free(struct service *s);
 void control_path_send(void *service, const void *data, size_t len);
 /* Pack and send one of this node's. */
 void control_path_send_msg(struct service *s, struct control_msg *msg);
-/* Have srun end the step, and say why; without srun through the host. */
+/* Ask srun to end the step and to print why; without srun, ask the host. */
 void control_path_end_step(struct service *s, const char *why, int code);
 
 /* Three of struct peers_ops, with the service. */
@@ -37,7 +37,7 @@ void control_path_unneeded(struct service *s);
  * connection while it is up. True once it is.
  */
 bool control_path_bypass(struct service *s);
-/* Is it so now? */
+/* True: this node has a connection to srun now. */
 bool control_path_is_direct(const struct service *s);
 /* The parent is gone, see struct peer_gone. */
 void control_path_parent_gone(struct service *s, const struct peer_gone *gone);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which process has the socket of a PMIx client: asked of the host, or looked for here. */
+/* Find the process that has the socket of a PMIx client: ask the host, or look here. */
 #ifndef PMI2X_HOLDER_WAIT_H
 #define PMI2X_HOLDER_WAIT_H
 

@@ -22,7 +22,7 @@
 
 #define RANK_READ_BYTES 65536 /* read from a rank at once */
 #define RANK_QUEUE_MAX ((size_t)64 << 20) /* bytes of answers it has not read */
-#define RANK_PAUSE_BYTES ((size_t)1 << 20) /* then its requests wait */
+#define RANK_PAUSE_BYTES ((size_t)1 << 20) /* of responses: with more, the rank's requests wait */
 #define RANK_LAST_INPUT (2 * PMI_INPUT_MAX) /* bytes read after its end */
 /* Milliseconds on a machine that is overloaded: */
 #define RANK_CLOSED_MS 1000 /* from the end of a connection to its process's */
@@ -234,7 +234,7 @@ static uint32_t rank_number(const struct rank *r)
 	return layout_ranks_at(step->layout, step->position, &count)[r->slot];
 }
 
-/* It may end soon, and srun with it: be connected by then. */
+/* The closer may exit soon, and srun with it: connect to srun before that. */
 static void expect_closer(struct rank *r, const char *name)
 {
 	snprintf(r->closed_by, sizeof(r->closed_by), "%s", name);
@@ -255,7 +255,7 @@ static void note_closer(struct rank *r)
 		expect_closer(r, name);
 }
 
-/* Whoever has started the agent may have seen more than can be seen now. */
+/* The process that started the agent may have seen what cannot be seen any more. */
 static void take_closer(struct rank *r)
 {
 	const struct agent_options *o = r->service->node->options;
@@ -323,7 +323,7 @@ static void rank_exited(struct rank *r)
 	rank_leaves(r);
 }
 
-/* Whoever knows how the process has ended knows that it has. */
+/* The host reports how a process ended, so it has ended. */
 void ranks_ended(struct service *s, uint32_t slot, const struct pmi_exit *end)
 {
 	struct rank *r = &s->ranks->slots[slot];
@@ -341,8 +341,8 @@ static void on_exit_poll(uv_poll_t *poll, int status, int events)
 }
 
 /*
- * There is no pidfd: the host says when the process ends. It is asked now, for whatever
- * the process has started may keep the connection open.
+ * There is no pidfd: ask the host now to report the process's end. Its children may keep
+ * the connection open.
  */
 static void watch_by_host(const struct rank *r)
 {
@@ -419,7 +419,7 @@ static void on_registration(uv_poll_t *poll, int status, int events)
 	struct registration reg[REGISTRATIONS_AT_ONCE];
 	int n = registration_receive(s->registration, reg);
 
-	if (n < 0) /* who has started the agent has died */
+	if (n < 0) /* the process that started the agent has died */
 		uv_poll_stop(poll);
 	for (int i = 0; i < n; i++)
 		ranks_register(s, &reg[i]);

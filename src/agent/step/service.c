@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One PMI step at a node: its life, and what the engine and neighbours report. */
+/* One PMI step on a node: its life, the engine's operations, and reports of neighbours. */
 #include "agent/step/service.h"
 
 #include <errno.h>

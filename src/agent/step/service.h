@@ -68,22 +68,22 @@ int service_status_pack(struct service *s, struct buf *out);
 void service_topology_known(struct service *s, const char *path);
 /* From the host: see agent_holder_found. */
 void service_holder_found(struct service *s, int found);
-/* Have srun end the step, and say why; without srun through the host. */
+/* Ask srun to end the step and to print why; without srun, ask the host. */
 void service_end_step(struct service *s, const char *why, int code);
 
 /* ---- leaving ---- */
 
 /* The node's ranks end. */
 void service_prepare_leave(struct service *s);
-/* They have, and nothing that they have entered is under way. */
+/* True: all ranks have ended, and no collective that they entered is under way. */
 bool service_is_done(const struct service *s);
 /* Nothing waits to be written to srun. */
 bool service_is_flushed(const struct service *s);
-/* It is done: what has been recorded for srun goes out. */
+/* The step is done: send srun what was recorded. */
 void service_report(struct service *s);
 /* Say goodbye to srun. */
 void service_leave(struct service *s);
-/* There is no connection with srun any more. */
+/* True: the connection with srun has ended. */
 bool service_is_gone(const struct service *s);
 
 #endif

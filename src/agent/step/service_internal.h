@@ -31,7 +31,7 @@ struct service {
 	bool leaving;
 	uv_timer_t tidy; /* of the server, when all is quiet */
 	uv_timer_t topology; /* until then ranks wait for it */
-	uv_timer_t holder; /* then a process is looked for */
+	uv_timer_t holder; /* when it expires, look for the process */
 	struct holder_question holder_question;
 	uv_timer_t fetch; /* until then others wait for what ranks put */
 	uv_timer_t held; /* answers that wait for the end of the step */

@@ -24,7 +24,7 @@ struct service_status {
 	bool expires;        /* which Pmi2xCollectiveTimeout ends */
 	uint64_t progress;   /* pmi_server_ended when it was */
 	uint64_t last;       /* loop time of the last look, ms */
-	uint64_t counted_ms; /* that it has waited, suspensions left out */
+	uint64_t counted_ms; /* time that it has waited, suspensions left out */
 	uint64_t report_ms;  /* of counted_ms: when srun is told next */
 	bool expired;        /* srun has been told to give up */
 	bool unanswered;     /* srun was told by way of the parent, and has not asked since */
@@ -272,7 +272,7 @@ static void send_status(struct service *s, uint32_t query)
 	buf_free(&b);
 }
 
-/* Also nodes where nothing of PMI has happened yet can be asked. */
+/* A node answers also before any rank has used PMI. */
 void service_status_query(struct service *s, uint32_t query, struct payload *frame)
 {
 	struct service_status *st = s->status;

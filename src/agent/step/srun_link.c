@@ -284,7 +284,7 @@ static int keep(struct srun_link *srun, struct payload *frame)
 	return rc;
 }
 
-/* There is no srun. */
+/* Drop the frame: there is no srun. */
 static int cannot_send(struct service *s, struct payload *frame)
 {
 	log_report(s, frame->data, frame->len);

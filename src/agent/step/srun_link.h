@@ -10,7 +10,7 @@
 
 /* Upcalls. */
 struct srun_link_ops {
-	/* It is up, and what has waited for it is sent. */
+	/* The link is up, and all that waited for it is sent. */
 	void (*up)(struct service *s);
 	/* A control frame of srun. 0 or -EPROTO. */
 	int (*frame)(void *service, struct payload *frame);
@@ -38,8 +38,8 @@ void srun_link_frame_lost(struct service *s, const void *data, size_t len);
 /* Connect, so that srun can ask; not when that has failed before. */
 void srun_link_connect(struct service *s);
 /*
- * It has none, but will try: what comes of it is told to peers_answer. A report of
- * peers, with the service.
+ * There is no link, but the node will connect: peers_answer gets the outcome. A report of
+ * peers, with the service as its argument.
  */
 bool srun_link_will_connect(void *service);
 bool srun_link_is_up(const struct service *s);

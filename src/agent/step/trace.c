@@ -17,9 +17,9 @@
 
 struct trace_rank {
 	int64_t init, put, enter, finalize;
-	uint64_t own[RANK_TRACE_EVENTS]; /* what its library recorded */
+	uint64_t own[RANK_TRACE_EVENTS]; /* times that its library recorded */
 	struct registration_times times;
-	bool early;         /* it had spoken before this agent served it */
+	bool early;         /* used PMI before this agent served it */
 	/* PMI_hwloc_xmlfile was asked for, answered, and the next request came. */
 	int64_t topology, path, loaded;
 	uint64_t requests;
@@ -85,7 +85,7 @@ static void rank_asks(struct trace_rank *r, int64_t now)
 static void rank_enters(struct trace_rank *r, int64_t now)
 {
 	once(&r->enter, now);
-	if (r->path) /* also through shared memory */
+	if (r->path) /* shared memory included */
 		once(&r->loaded, now);
 	r->asked = 0;
 }

@@ -318,7 +318,7 @@ static int receive_up(struct coll *c, struct coll_peer *peer,
 		return msg->seq == peer->ups[COLL_RING] ?
 			       receive_edges(c, peer, msg, body) : -EPROTO;
 	if (msg->more && (!body || !body->len))
-		return -EPROTO; /* it could go on forever */
+		return -EPROTO; /* the sender could go on forever */
 	return receive_data(c, peer, msg, body);
 }
 
@@ -339,7 +339,7 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 	struct coll_op *op = awaits_down(c, peer, msg);
 
 	if (peer == coll_parent(c) && coll_covered(c, msg->kind, msg->seq))
-		return 0; /* it has failed here while the result was coming */
+		return 0; /* it failed here while the result was under way */
 	if (!op)
 		return -EPROTO;
 	if (msg->kind != COLL_RING)

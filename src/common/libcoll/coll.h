@@ -75,7 +75,7 @@ const char *coll_kind_name(enum coll_kind kind);
  */
 struct coll_fault {
 	uint32_t from[COLL_KINDS]; /* first that cannot complete */
-	bool series; /* it has failed with its series, whatever `from` says */
+	bool series; /* its whole series has failed; `from` has no meaning */
 	char reason[COLL_REASON_MAX];
 };
 
@@ -83,19 +83,19 @@ enum coll_msg_type {
 	COLL_MSG_UP,    /* a subtree's contribution, child to parent */
 	COLL_MSG_DOWN,  /* the result, parent to child */
 	COLL_MSG_REST,  /* more of the result, after COLL_MSG_DOWN */
-	COLL_MSG_FAULT, /* what has become impossible, to any neighbour */
+	COLL_MSG_FAULT, /* collectives that cannot complete; to any neighbour */
 	/*
 	 * Messages of a subset, see subset.h: only to those neighbours that need them.
 	 */
 	COLL_MSG_SUB_UP,   /* a subtree's contribution, child to parent */
 	COLL_MSG_SUB_DOWN, /* the result, parent to child */
-	COLL_MSG_SUB_OPEN, /* who takes part; a fault is known */
-	COLL_MSG_SUB_FAIL, /* what cannot complete any more */
+	COLL_MSG_SUB_OPEN, /* the members of a subset; a fault is known */
+	COLL_MSG_SUB_FAIL, /* a group operation that cannot complete */
 	/* See fetch.h. */
 	COLL_MSG_FETCH,   /* asks, towards the owner */
 	COLL_MSG_FETCHED, /* answers, the same way back */
 	COLL_MSG_FLOOD,   /* see coll_flood */
-	COLL_MSG_SERIES,  /* what has a lower number cannot complete any more */
+	COLL_MSG_SERIES,  /* all of lower numbers cannot complete */
 	COLL_MSG_TYPES,
 };
 
@@ -162,13 +162,13 @@ struct coll_msg {
 	struct coll_fetch_msg fetch; /* FETCH, FETCHED */
 };
 
-/* It is about a collective that has a kind and a sequence number. */
+/* True: the message is about a collective with a kind and a sequence number. */
 static inline bool coll_msg_has_kind(const struct coll_msg *msg)
 {
 	return msg->type < COLL_MSG_FAULT;
 }
 
-/* It is one of the SUB messages. */
+/* True: the message is one of SUB. */
 static inline bool coll_msg_is_subset(const struct coll_msg *msg)
 {
 	return msg->type >= COLL_MSG_SUB_UP && msg->type <= COLL_MSG_SUB_FAIL;
@@ -260,10 +260,10 @@ struct coll_ops {
 	void (*complete_subset)(void *arg, uint32_t slot, uint64_t id,
 				struct payload *result, const char *why);
 	/*
-	 * Somebody fetches something of a rank of this node: answer `token` with
-	 * coll_fetch_answer, later (see Re-entrancy). `what` ends with the call. 0, or
-	 * a negative errno: it is refused, for lack of memory (-ENOMEM) or because
-	 * there is no such thing. NULL as an operation: there is not.
+	 * A node fetches data of a rank of this node: answer `token` later with
+	 * coll_fetch_answer (see Re-entrancy). `what` is valid during the call. 0, or a
+	 * negative errno, which rejects the request: -ENOMEM, or no such data. Without this
+	 * operation every request is rejected.
 	 */
 	int (*fetch_asked)(void *arg, uint64_t token,
 			   const struct coll_fetch *what);
@@ -274,8 +274,8 @@ struct coll_ops {
 	 */
 	void (*fetched)(void *arg, uint64_t id, const struct coll_fetched *end);
 	/*
-	 * Another node has told all of them this, which is valid during the call
-	 * unless a reference is taken. NULL as an operation: this one does not care.
+	 * Another node has sent this message to all nodes. It is valid during the call
+	 * unless a reference is taken. Without this operation such messages are ignored.
 	 */
 	void (*flooded)(void *arg, struct payload *what);
 };
@@ -359,10 +359,10 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body);
 
 /*
- * Where the body of this message, `len` > 0 bytes, should be put while it
- * comes: one reference to a payload of that length to fill and then to give to
- * coll_receive with the same message, before any other of that neighbour. NULL:
- * anywhere. Keeps coll_receive from copying; never needed.
+ * Memory for the body of this message, `len` > 0 bytes, while it arrives: one reference to
+ * a payload of that length. Fill it, and give it to coll_receive with the same message
+ * before any other message of that neighbour. NULL: use any memory. The call saves a copy
+ * in coll_receive, and is never needed.
  */
 struct payload *coll_body_room(struct coll *c, uint32_t from,
 			       const struct coll_msg *msg, size_t len);
@@ -386,7 +386,10 @@ void coll_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides,
  * of this series that have not ended fail everywhere, for `why`, also those of subsets.
  */
 void coll_next_series(struct coll *c, uint32_t slot, bool missed, const char *why);
-/* Its program has ended: the series fails as above, and the rank has begun no other. */
+/*
+ * The program of the slot has ended, and the rank has started no other: its series fails,
+ * as above.
+ */
 void coll_end_series(struct coll *c, uint32_t slot, const char *why);
 /* Series that the rank has begun after the first: of the same program the same number. */
 uint32_t coll_series(const struct coll *c, uint32_t slot);

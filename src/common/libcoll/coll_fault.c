@@ -78,7 +78,7 @@ static void fail_covered(struct coll *c, enum coll_kind kind)
 	coll_op_cut(c, kind, from);
 }
 
-/* One message for each reason, with all the kinds that share it. */
+/* Send one message for each reason, with all kinds that share it. */
 static void tell_reason(struct coll *c, struct coll_peer *peer,
 			const struct payload *reason)
 {

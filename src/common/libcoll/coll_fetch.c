@@ -19,13 +19,13 @@
 
 #define NO_MEMORY "has no memory for a fetch"
 
-/* One that is not answered. */
+/* A fetch without an answer. */
 struct fetch {
 	UT_hash_handle hh;
 	uint32_t id;            /* of this node: for the next, or the host's token */
-	struct coll_peer *from; /* who has asked; NULL: this node */
+	struct coll_peer *from; /* the node that asked; NULL: this one */
 	uint64_t their_id;
-	struct coll_peer *to;   /* who answers; NULL: the host, */
+	struct coll_peer *to;   /* the node that answers; NULL: the host, */
 	uint32_t slot;          /* for this rank, */
 	enum coll_side side;    /* of this interface */
 };

@@ -104,7 +104,7 @@ void coll_gather_add(struct coll *c, enum coll_kind kind, uint32_t seq,
 
 /* ---- the end ---- */
 
-/* One reference to it as the host wants it, or NULL and why it failed. */
+/* One reference to the result in the host's form; or NULL, and why it failed. */
 static struct payload *result_of(const struct coll_result *r,
 				 char why[COLL_REASON_MAX])
 {
@@ -143,7 +143,10 @@ static void to_children(struct coll *c, const struct coll_msg *msg,
 		coll_send(c, &c->peers[i], msg, &body);
 }
 
-/* It has failed alone: `reason` for everybody below and here. */
+/*
+ * This collective failed, and later ones go on: send `reason` to the host and to all
+ * children.
+ */
 static void fail_alone(struct coll *c, enum coll_kind kind, uint32_t seq,
 		       struct coll_op *op, const char *reason)
 {
@@ -233,8 +236,8 @@ static bool fits(const struct coll *c, const struct coll_result *r,
 }
 
 /*
- * Where the next `len` bytes belong in the host's memory for the result; NULL:
- * it has none for it, or no more.
+ * The place of the next `len` bytes in the host's memory for the result; NULL: there is
+ * none, or no more.
  */
 static struct payload *place_in_room(struct coll *c, const struct coll_msg *msg,
 				     struct coll_result *r, size_t len)

@@ -89,7 +89,7 @@ static void code_down(struct coder *c, struct coll_msg *msg)
 	code_u32(c, &msg->left_len);
 }
 
-/* There is no ring form of it. */
+/* The message has no form for the ring. */
 static void code_rest(struct coder *c, struct coll_msg *msg)
 {
 	code_named(c, msg);
@@ -151,7 +151,7 @@ static void code_fetched(struct coder *c, struct coll_msg *msg)
 		code_reason(c, msg);
 }
 
-/* It is all in the body. */
+/* Everything is in the body. */
 static void code_nothing(struct coder *c, struct coll_msg *msg)
 {
 }

@@ -51,7 +51,7 @@ struct coll_part {
 struct coll_result {
 	struct payload *bytes;  /* all of them, when they have come */
 	struct payload *room;   /* where the host wants them, while they come; */
-	struct payload_vec pieces; /* or, without that, what has come */
+	struct payload_vec pieces; /* or, without a result, the entries that have come */
 	size_t size;
 	size_t received;
 	bool begun;             /* its first message has come */
@@ -88,10 +88,10 @@ struct coll_slot {
 	uint32_t entered[COLL_KINDS];
 	uint32_t subsets;    /* entries that have not ended */
 	uint32_t series;     /* begun after the first, */
-	uint32_t over;       /* those that have ended: series, or one more */
+	uint32_t over;       /* number of ended series: `series`, or one more */
 	struct payload *over_why; /* the last of them; NULL: no memory */
 	unsigned gone; /* enum coll_side */
-	struct payload *why[COLL_SIDES]; /* it has gone; NULL: no memory */
+	struct payload *why[COLL_SIDES]; /* reason of the loss; NULL: no memory for it */
 };
 
 static inline enum coll_side coll_side_of_kind(enum coll_kind kind)
@@ -119,7 +119,7 @@ struct coll_peer {
 	uint64_t subset_ups;       /* child: those that have not ended */
 	uint64_t fetches;          /* from there, not answered */
 	bool lost;                 /* nothing goes there, nothing comes */
-	struct payload *why;       /* it is lost; NULL: no memory */
+	struct payload *why;       /* reason of the loss; NULL: no memory for it */
 	struct payload *said;      /* why of the last fault that it told of */
 };
 
@@ -138,11 +138,11 @@ struct coll {
 	struct coll_table tables[COLL_KINDS];
 	uint32_t sent[COLL_KINDS]; /* fence, gather: whole contributions that
 	                              have gone up: later ones wait */
-	struct coll_bound fault[COLL_KINDS]; /* what cannot complete, */
+	struct coll_bound fault[COLL_KINDS]; /* the collectives that cannot complete, */
 	struct coll_bound past; /* nor can PMIx fences before this one; 0: none */
 	struct subset *subsets; /* see subset_private.h */
 	size_t subset_entries;  /* of own ranks, that have not ended */
-	uint64_t subset_ended;  /* those that have */
+	uint64_t subset_ended;  /* subset operations that have ended */
 	bool subset_no_memory;  /* to be said when the event ends */
 	bool subset_dead;       /* all fail that need this node, */
 	struct payload *subset_why; /* for this */
@@ -244,7 +244,7 @@ void coll_fault_raise_from(struct coll *c, enum coll_kind kind, uint32_t seq,
 			   const char *why);
 /* As above, for all collectives of every kind that have not ended here. */
 void coll_fault_raise_all(struct coll *c, const char *why);
-/* This node has no memory to go on with `seq` and all after it. */
+/* This node lacks memory for collective `seq` and all later ones. */
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
 /* Tell a neighbour what it is not known to know. */
 void coll_fault_tell(struct coll *c, struct coll_peer *peer);
@@ -269,7 +269,7 @@ void coll_series_free(struct coll *c);
 
 /* ---- subset*.c ---- */
 
-/* Somebody has gone: those that need it fail. */
+/* A rank or node is lost: fail the groups that need it. */
 void coll_subsets_check(struct coll *c);
 /* A message of subsets. 0 or -EPROTO. */
 int coll_subset_receive(struct coll *c, struct coll_peer *peer,

@@ -28,7 +28,7 @@
 
 enum coll_fetch_status {
 	COLL_FETCH_FOUND,
-	COLL_FETCH_ABSENT,  /* it was not there, or not in time */
+	COLL_FETCH_ABSENT,  /* no such data, or not in time */
 	COLL_FETCH_GONE,    /* the owner, or a node on the way */
 	COLL_FETCH_REFUSED, /* no memory, over a limit, nobody to ask */
 	COLL_FETCH_STATUSES,
@@ -37,7 +37,7 @@ enum coll_fetch_status {
 struct coll_fetch {
 	uint8_t op;       /* of the hosts' choice: what kind of thing is fetched; see
 	                     COLL_FETCH_PMIX */
-	uint32_t rank;    /* whose; of any node, also this one */
+	uint32_t rank;    /* the rank whose data are fetched, of any node */
 	uint32_t timeout; /* ms that the owner's host may wait for it; 0: not at all */
 	const void *key;  /* any bytes; may be NULL when there are none */
 	size_t key_len;

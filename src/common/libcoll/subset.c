@@ -53,7 +53,7 @@ static void end_first(struct coll *c, struct subset *s, struct payload *result,
 		   result ? NULL : msg.fault.reason);
 }
 
-/* One reference, or NULL: no memory. */
+/* Join the entries. One reference, or NULL: no memory. */
 static struct payload *join(const struct coll *c, const struct subset_op *op)
 {
 	struct payload *result = NULL;
@@ -138,7 +138,7 @@ static bool up_fits(const struct coll *c, const struct subset *s,
 							       UINT32_MAX);
 }
 
-/* This node needs no more than that. */
+/* Without a name, keep the counts of the message: this node needs no more. */
 static void adopt_counts(struct subset *s, const struct coll_subset_msg *m)
 {
 	if (s->members || !m->nabove)
@@ -210,7 +210,7 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 	    (body && body->len > COLL_SUBSET_BYTES_MAX))
 		return -EPROTO;
 	if (!s || !s->sent)
-		return subset_fault_known(c) ? 0 : -EPROTO; /* it failed here */
+		return subset_fault_known(c) ? 0 : -EPROTO; /* it failed on this node before */
 	if (msg->failed) {
 		end_first(c, s, NULL, msg->fault.reason);
 	} else {

@@ -88,7 +88,7 @@ struct coll_subset_state {
 	const char *tag;   /* `tag_len` bytes, not checked; valid until the next */
 	size_t tag_len;    /* event of the object */
 	uint32_t members;
-	uint32_t nranks, nchildren; /* what it still waits for */
+	uint32_t nranks, nchildren; /* ranks and children that it waits for */
 	bool waits_parent; /* all those are in: those who are missing are elsewhere */
 };
 

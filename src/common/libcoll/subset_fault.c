@@ -265,7 +265,7 @@ int subset_receive_open(struct coll *c, struct coll_peer *peer,
 		return 0;
 	}
 	if (!s && !count)
-		return 0; /* it has ended here meanwhile */
+		return 0; /* it has ended here before */
 	if (!s)
 		s = subset_new(c, msg->subset.key);
 	rc = s ? subset_learn(c, s, body) : -ENOMEM;

@@ -179,11 +179,11 @@ void subset_name_describe(const struct payload *name,
 
 /* ---- what follows from it ---- */
 
-/* Where members are, seen from a node. */
+/* The members of a subset, by their place in the tree relative to a node. */
 struct spread {
 	uint32_t first, last; /* positions */
 	uint32_t inside;      /* members in the node's subtree, */
-	uint32_t here;        /* and on it */
+	uint32_t here;        /* on this node */
 };
 
 /* False: it is no name. */

@@ -77,7 +77,7 @@ struct subset {
 	uint32_t nown;           /* 0 */
 	uint32_t members;        /* in this subtree; 0: not known yet */
 	bool meets;              /* here, when `members` is known */
-	bool last;               /* they meet at the last of: */
+	bool last;               /* its members meet at the last of: */
 	uint32_t above[COLL_DEPTH_MAX]; /* see coll_subset_msg, of the parent */
 	uint32_t nabove;
 	uint32_t sent;           /* how many in flight have gone up */
@@ -105,7 +105,9 @@ struct subset_op *subset_take_first(struct coll *c, struct subset *s);
 /* Tell the entrants of a list that was taken, which is freed. */
 void subset_end(struct coll *c, struct subset_op *list, struct payload *result,
 		const char *why);
-/* It has failed alone; the bytes go. `why` NULL: no memory. */
+/*
+ * This operation failed, and later ones go on; its bytes are freed. `why` NULL: no memory.
+ */
 void subset_op_spoil(struct coll *c, struct subset_op *op, const char *why);
 /* Add a contribution (NULL: none), of which a reference is taken, to `place`. */
 void subset_op_add(struct coll *c, struct subset_op *op,
@@ -121,14 +123,16 @@ void subset_op_clear(struct coll *c, struct subset_op *op);
 enum coll_side subset_side(const struct subset *s);
 /* The series of PMIx that its collectives belong to. */
 uint32_t subset_series(const struct subset *s);
-/* Where the last of ascending ranks is that is not above `rank`; 0: none, or the first. */
+/*
+ * Index of the last of the ascending ranks that is not above `rank`; 0: none, or the first.
+ */
 uint32_t subset_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
 /* 0, -EINVAL (no such name in this step) or -ENOMEM. */
 int subset_name_pack(const struct coll *c, struct buf *b,
 		     const struct coll_subset_name *name);
 /*
- * This is the name: sets all that follows from it. 0, -ENOMEM, or -EPROTO: it is no
- * name, not the subset's, none of this node, or children have said something else.
+ * Take the name, and set all that follows from it. 0, -ENOMEM, or -EPROTO: it is no valid
+ * name, not this subset's, has no member here, or contradicts what children have sent.
  */
 int subset_learn(struct coll *c, struct subset *s, struct payload *name);
 /* For people. */
@@ -160,7 +164,7 @@ void subset_fail_back(struct coll *c, const struct coll_peer *peer,
 /* No memory: this node takes part in nothing more; said before the event ends. */
 void subset_no_memory(struct coll *c);
 void subset_say_no_memory(struct coll *c);
-/* Somebody has gone. */
+/* True: a rank or node is known to be lost. */
 bool subset_fault_known(const struct coll *c);
 
 /* ---- subset.c ---- */

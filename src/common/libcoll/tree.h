@@ -38,7 +38,7 @@ struct tree_place {
  */
 uint32_t tree_width(uint32_t ranks);
 
-/* Where `position` (< n) stands in the tree of n nodes and width k > 0. */
+/* The place of node `position` (< n) in the tree of n nodes and width k > 0. */
 struct tree_place tree_place(uint32_t n, uint32_t k, uint32_t position);
 
 /* The range of child `i` (< place->children) of a place. */

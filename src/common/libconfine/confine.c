@@ -81,7 +81,7 @@ static int join(const char *cgroup)
 	if (snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return write_file(path, "0"); /* who writes */
+	return write_file(path, "0"); /* its last writer */
 }
 
 /*
@@ -124,7 +124,7 @@ static void raise_limits(void)
 	static const int unlimited[] = { RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE,
 					 RLIMIT_CPU, RLIMIT_NPROC };
 	static const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
-	static const struct rlimit no_core; /* it would hold the secret */
+	static const struct rlimit no_core; /* a core file would hold the secret */
 	struct rlimit limit;
 
 	for (size_t i = 0; i < sizeof(unlimited) / sizeof(unlimited[0]); i++) {
@@ -189,7 +189,9 @@ static int become(uid_t uid, gid_t gid)
 		       0;
 }
 
-/* Also those that a root who stays root has, and that others were given. */
+/*
+ * A root that stays root loses its capabilities, too, and any user those that it was given.
+ */
 static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = {

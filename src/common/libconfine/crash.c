@@ -8,7 +8,7 @@
 #include "libconfine/agent_fd.h"
 #include "libconfine/host_msg.h"
 
-#define SIGNAL_EXIT 128 /* and the signal's number, as shells have it */
+#define SIGNAL_EXIT 128 /* plus the signal's number, as in shells */
 
 static void last_words(int number, int call)
 {

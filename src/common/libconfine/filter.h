@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which system calls pmi2x-agent may make: those that it needs. */
+/* The system calls that pmi2x-agent may make: those that it needs. */
 #ifndef PMI2X_FILTER_H
 #define PMI2X_FILTER_H
 

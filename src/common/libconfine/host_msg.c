@@ -89,9 +89,9 @@ static ssize_t receive(int fd, struct msghdr *m, int flags)
 }
 
 /*
- * There is room for the sender's credentials only: descriptors are reported as cut off.
- * With MSG_PEEK they stay in the socket. 1: a message without any; else as
- * host_msg_receive.
+ * Look at the next message without taking it: 1: it has no descriptors; else as
+ * host_msg_receive. There is room for the sender's credentials only, so that descriptors,
+ * which stay in the socket, are reported as cut off.
  */
 static int look(int fd)
 {

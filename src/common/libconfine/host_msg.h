@@ -26,7 +26,7 @@ enum host_type {
 	HOST_HOW_ENDED, /* number: a slot */
 	HOST_LOG,       /* number: enum log_level; data: the line */
 	HOST_CRASHED,   /* number: a signal; code: the system call of SIGSYS */
-	HOST_END,       /* what follows is the end of the connection */
+	HOST_END,       /* the sender closes the connection next */
 	/* To the agent. */
 	HOST_FOUND,     /* number: node id; code: 0, negative errno; data: address */
 	HOST_CONNECT_BACK_SENT,      /* number: node id; code: 0, negative errno */

@@ -199,7 +199,7 @@ void attrs_drop(struct rank_session *ss)
 			remove_wait(ss->server, wait);
 }
 
-/* Is there a rank on the node, other than this, that may still put? */
+/* True: another rank of the node may still put. */
 static bool has_peer(const struct rank_session *ss)
 {
 	const struct pmi_server *s = ss->server;

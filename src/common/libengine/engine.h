@@ -64,7 +64,7 @@ struct topology {
 	struct topology_wait *waits;
 	char *path;    /* NULL: there is none (yet) */
 	bool wanted;   /* the host has been asked, */
-	bool answered; /* and has answered */
+	bool answered; /* and the holder has answered */
 };
 
 /*
@@ -89,7 +89,7 @@ enum failure {
 /* Lines that srun gets once a step. */
 enum notice {
 	NOTICE_GAVE_UP,        /* a rank has ended for the reported failure */
-	NOTICE_SECOND_PROGRAM, /* it found PMI_FD closed */
+	NOTICE_SECOND_PROGRAM, /* a process found PMI_FD closed */
 	NOTICE_CLOSED_FD,      /* a process closed PMI_FD and started no PMI */
 	NOTICE_GROUP_REFUSED,
 };
@@ -160,7 +160,7 @@ bool engine_is_deferred(const struct pmi_server *s, enum deferred work);
 bool engine_take_deferred(struct pmi_server *s, enum deferred work);
 /* True the first time for each notice. */
 bool engine_notices(struct pmi_server *s, enum notice notice);
-/* Somebody uses PMI or PMIx. */
+/* A process uses PMI or PMIx. */
 void engine_use(struct pmi_server *s);
 
 /* ---- spawner.c ---- */

@@ -470,7 +470,7 @@ void group_handle_barrier(struct rank_session *ss, const struct rank_request *rq
 		collective_fence(ss, rq);
 		return;
 	}
-	/* Its failure has no other name: nobody waits for that. */
+	/* The group operation gets no name of its own: no collective waits for it. */
 	own.command = &in_group;
 	enter_text(ss, &own, text);
 }

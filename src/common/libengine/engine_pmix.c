@@ -15,7 +15,7 @@
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
 
-#define EVENTS_MAX 64 /* that are kept for who does not serve yet */
+#define EVENTS_MAX 64 /* events kept for a pmixd that does not serve yet */
 
 /* The first client of the node has come. */
 static void tell_failed(struct pmi_server *s)
@@ -62,7 +62,7 @@ static void send_pmi(struct pmi_server *s)
 	pmix_send_message(s, &m, NULL);
 }
 
-/* It is told before the process is: what that starts comes later. */
+/* Tell pmixd before the process is told: what the process starts comes later. */
 void pmix_tell_pmi(struct pmi_server *s)
 {
 	bool first = !s->pmix.pmi;
@@ -139,7 +139,7 @@ static void send_event(struct pmi_server *s, struct payload *event)
 	pmix_send_message(s, &m, event);
 }
 
-/* Its clients may come later, and are then told what has happened. */
+/* Keep the event: PMIx clients may start later, and must get it then. */
 void pmix_flooded(void *server, struct payload *event)
 {
 	struct pmi_server *s = server;
@@ -340,7 +340,7 @@ void pmi_server_no_pmix(struct pmi_server *s, const char *why)
 	s->pmix.none = why;
 }
 
-/* Where ranks use PMI, so do those that wait for them. */
+/* Ranks that use PMI are waited for by others that do. */
 void pmix_tell_none(struct pmi_server *s)
 {
 	if (s->pmix.none && !s->used)
@@ -363,7 +363,7 @@ int pmix_input(struct pmi_server *s, struct payload *message)
 	return rc;
 }
 
-/* Whoever serves no more has lost the clients, too. */
+/* A pmixd that serves no more has lost its clients, too. */
 static void lose_ranks(struct pmi_server *s, const char *why)
 {
 	for (uint32_t i = 0; i < s->nslots; i++) {

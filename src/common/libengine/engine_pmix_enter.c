@@ -31,7 +31,7 @@ struct pmix_entered {
 	uint32_t number;  /* of a fence of all: its own; else the server's */
 	enum pmix_op op;
 	uint32_t members; /* 0: a fence of all */
-	uint32_t entries; /* that libcoll will tell the end of */
+	uint32_t entries; /* operations of libcoll whose end is awaited */
 	bool answered;
 	char *failed;     /* why, while the answer is held back */
 };
@@ -89,7 +89,7 @@ static void answer(struct pmi_server *s, struct pmix_entered *op, int status,
 		free_op(s, op);
 }
 
-/* It has failed: say so, or hold the answer back. */
+/* The operation failed: send that, or hold the answer back. */
 static void fail(struct pmi_server *s, struct pmix_entered *op, const char *why)
 {
 	if (s->held)
@@ -162,7 +162,7 @@ struct entrance {
 	struct payload **given; /* by slot; NULL: nothing */
 	bool *in;               /* by slot */
 	uint32_t entries;
-	char why[WHY_MAX]; /* it cannot be */
+	char why[WHY_MAX]; /* the reason, if the operation is invalid */
 };
 
 static bool is_member(const struct entrance *en, uint32_t rank)

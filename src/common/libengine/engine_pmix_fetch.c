@@ -152,7 +152,7 @@ int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
 	if (!pmix_is_served(s) || what->key_len > PMIX_MSG_TEXT_MAX)
 		return -ENOTSUP;
 	if (!ss || (ss->ended && ss->pmix == RANK_PMIX_NONE))
-		return -ENOTSUP; /* and will have nothing */
+		return -ENOTSUP; /* and never will have */
 	w = calloc(1, sizeof(*w) + what->key_len);
 	if (!w)
 		return -ENOMEM;

@@ -78,7 +78,7 @@ static void enter_gather(struct rank_session *ss, const struct rank_request *rq,
 	collective_gather(ss, rq, p, e->stride);
 }
 
-/* It shows the same value to both sides. */
+/* Both neighbours get the same value. */
 static void enter_ring(struct rank_session *ss, const struct rank_request *rq,
 		       const struct slot_entry *e)
 {

@@ -69,7 +69,7 @@ int pmi_server_status(struct pmi_server *s,
 	out->runs = calloc(s->nslots + 1, sizeof(*out->runs));
 	if (!out->runs)
 		return -ENOMEM;
-	pmi_server_slots_input(s); /* who is in its slot is in */
+	pmi_server_slots_input(s); /* take the entries that are in the slots */
 	for (uint32_t i = 0; i < s->nslots; i++)
 		add_session(s, &s->sessions[i], stopped(arg, i), out);
 	for (int kind = 0; kind < COLL_KINDS; kind++)

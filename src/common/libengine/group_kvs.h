@@ -22,7 +22,7 @@ struct early {
 	struct early_value *values;
 	size_t used;
 	uint64_t seed;         /* of the hash: ranks choose the keys */
-	struct budget *budget; /* or NULL */
+	struct budget *budget; /* NULL: none */
 };
 
 void early_init(struct early *e, uint64_t seed, struct budget *budget);
@@ -35,7 +35,7 @@ int early_put(struct early *e, const struct record *r, uint32_t fence);
 /* NUL-terminated; valid until the next call that changes something. */
 bool early_find(const struct early *e, const char *key, size_t key_len,
 		const char **value, size_t *value_len);
-/* That fence, and so all before it, has ended here. */
+/* This fence has ended here, and so have all before it. */
 void early_fenced(struct early *e, uint32_t fence);
 
 #endif

@@ -19,7 +19,7 @@
 /* A collective that a rank has entered. */
 struct entered {
 	struct entered *prev, *next;
-	enum coll_kind kind; /* or ENTERED_GROUP */
+	enum coll_kind kind; /* ENTERED_GROUP: of a group */
 	uint32_t seq;
 	size_t bytes;  /* contributed, counted in rank_session.in_flight */
 	size_t stride; /* of a gather */
@@ -36,7 +36,7 @@ struct entered {
 struct gather_result {
 	uint64_t offset;
 	uint32_t holders;
-	struct payload *keep; /* what it lies in, or NULL */
+	struct payload *keep; /* the memory of the bytes, or NULL */
 };
 
 /* A gather whose space the rank has not given back, by its offset: ranks ask for it. */
@@ -147,8 +147,9 @@ void fetch_handle_cancel(struct rank_session *ss, const struct rank_request *rq,
 /* The session is given the slots. */
 void slots_attach(struct rank_session *ss);
 /*
- * It enters a collective over its socket, after what its slot holds. False: that
- * could not be entered, and the session has failed: what follows must not take its place.
+ * The rank enters a collective over its socket, after all that its slot holds. False: an
+ * entry of the slot failed, and with it the session, so the collective must not take that
+ * entry's place.
  */
 bool slots_count_socket(struct rank_session *ss);
 /* Take what the session's own slot holds. */

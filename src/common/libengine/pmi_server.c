@@ -106,7 +106,7 @@ void pmi_server_destroy(struct pmi_server *s)
 {
 	if (!s)
 		return;
-	s->pmix.service = PMIX_SERVICE_LOST; /* it is told nothing more */
+	s->pmix.service = PMIX_SERVICE_LOST; /* nothing more is sent to it */
 	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
 		rank_drop(&s->sessions[i]);
 		buf_free(&s->sessions[i].input);
@@ -144,8 +144,8 @@ static void leave_closing(struct pmi_server *s)
 }
 
 /*
- * Does deferred work, also what that defers in turn: ends of sessions that broke the
- * rules, what is new in the slots, what others have asked for.
+ * Do deferred work, and the work that this defers in turn: ends of sessions that broke the
+ * rules, new entries in slots, requests of other nodes.
  */
 static void settle(struct pmi_server *s)
 {
@@ -306,7 +306,7 @@ static void process_ended(struct rank_session *ss, const char *how, bool well,
 	bool closed = ss->state == RANK_GONE || (end && end->lived_on);
 
 	pmix_tell_none(s);
-	slots_take_own(ss); /* what it entered last counts */
+	slots_take_own(ss); /* the last entry of its slot counts */
 	rank_end(ss, how);
 	if (closed)
 		tell_second_program(ss, end);
@@ -354,7 +354,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	cause_text(end, how);
 	if (!well)
 		give_up(ss);
-	/* Whoever still holds its PMI_FD must not wait for an answer. */
+	/* A process that still has PMI_FD must not wait for an answer. */
 	if (rank_is_live(ss))
 		s->ops->client_close(s->arg, slot);
 	process_ended(ss, how, well, end);

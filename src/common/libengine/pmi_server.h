@@ -68,8 +68,8 @@ struct pmi_host_ops {
 			  const struct coll_msg *msg, const void *head,
 			  size_t head_len, const struct payload_vec *body);
 	/*
-	 * There was no memory for a message, so the neighbour has missed one: end
-	 * the link, and tell the server with pmi_server_link_lost later.
+	 * There was no memory for a message, so the neighbour misses it: end the link, and
+	 * call pmi_server_link_lost later.
 	 */
 	void (*node_break)(void *arg, uint32_t position);
 	/* The first rank has started PMI: make the links. Called once. */
@@ -117,8 +117,8 @@ struct pmi_host_ops {
 	/* With now: call pmi_server_fetch_due in `ms`, instead of an earlier call. */
 	void (*fetch_timer)(void *arg, uint64_t ms);
 	/*
-	 * Does this process of the node live? Writes its name, for people, or "". NULL:
-	 * nobody knows, and it does.
+	 * True: this process of the node lives; its name for users, or "", is in `name`.
+	 * Without this operation every process lives, and none has a name.
 	 */
 	bool (*process)(void *arg, uint32_t pid, char name[PMI_PROCESS_NAME_MAX]);
 	/*
@@ -183,12 +183,12 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 /* A part of its next message has come: the process does not wait for an answer. */
 bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot);
 /*
- * Its connection has ended; how its process does is told soon, by one of the two
- * below. Requests through its slot do not count from now on.
+ * The rank's connection has ended. One of the next two functions follows soon, when the
+ * state of the process is known. From now on requests in the rank's slot do not count.
  */
 void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot);
 /*
- * Its connection has ended, and its process lives on: the rank is gone for collectives
+ * The rank's connection has ended and its process lives: the rank is gone for collectives
  * of PMI, and may use PMIx.
  */
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
@@ -213,18 +213,15 @@ bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot);
 void pmi_server_slots_input(struct pmi_server *s);
 
 /*
- * Do a bounded piece of what makes look-ups and fences faster and can wait. True:
- * go on; false: all is done, there is no room for it, a rank waits for a
- * collective, whose end asks for it again, or ranks leave.
+ * Do a bounded piece of work that makes look-ups and fences faster and can wait. True: call
+ * again. False: all is done, there is no memory for it, ranks leave, or a rank waits for a
+ * collective, at whose end there is work again.
  */
 bool pmi_server_tidy(struct pmi_server *s);
 
 /* ---- PMIx ---- */
 
-/*
- * Whoever serves the node's PMIx clients may come. They are processes of this user and
- * group.
- */
+/* pmixd may connect. Its clients are processes of this user and group. */
 void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid);
 /*
  * Nobody ever will, for `why`, which outlives the server. Unless ranks of the node speak
@@ -237,8 +234,8 @@ void pmi_server_no_pmix(struct pmi_server *s, const char *why);
  */
 int pmi_server_pmix_input(struct pmi_server *s, struct payload *message);
 /*
- * It has gone: what has not ended of the node's PMIx collectives, and later ones, fail
- * on every node for `why`. Nothing when it never came, or the node's ranks have ended.
+ * pmixd has gone: on every node the node's PMIx collectives that have not ended, and later
+ * ones, fail for `why`. No effect if it never came, or the node's ranks have ended.
  */
 void pmi_server_pmix_lost(struct pmi_server *s, const char *why);
 
@@ -300,7 +297,7 @@ void pmi_server_topology(struct pmi_server *s, const char *path);
 bool pmi_server_used(const struct pmi_server *s);
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
-/* Is there such a one, or a rank that waits for another to put a node attribute? */
+/* True: such a request waits, or a rank waits for a node attribute. */
 bool pmi_server_expires(const struct pmi_server *s);
 /*
  * As above, or a rank that waits for srun's answer, or may wait in PMIx for one that

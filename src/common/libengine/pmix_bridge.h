@@ -20,12 +20,12 @@ struct rank_session;
 enum pmix_service {
 	PMIX_SERVICE_NONE,     /* there is none, and will be none */
 	PMIX_SERVICE_EXPECTED, /* the program may come */
-	PMIX_SERVICE_HERE,     /* it has said hello */
-	PMIX_SERVICE_READY,    /* it lets clients in */
-	PMIX_SERVICE_LOST,     /* it serves no more */
+	PMIX_SERVICE_HERE,     /* pmixd has sent HELLO */
+	PMIX_SERVICE_READY,    /* pmixd lets clients in */
+	PMIX_SERVICE_LOST,     /* pmixd serves no more */
 };
 
-/* Is that program told of the namespace? */
+/* Whether pmixd knows the namespace. */
 enum pmix_nspace_sent {
 	PMIX_NSPACE_DUE,   /* when it comes */
 	PMIX_NSPACE_WAITS, /* for the topology */
@@ -35,13 +35,13 @@ enum pmix_nspace_sent {
 struct pmix_server {
 	enum pmix_service service;
 	enum pmix_nspace_sent nspace;
-	bool pmi;    /* it was told that a rank uses PMI, or is to be told */
+	bool pmi;    /* pmixd knows, or is to be told, that a rank uses PMI */
 	const char *none; /* why nobody ever will serve; NULL: it is not so */
 	uint32_t uid, gid;
 	struct pmix_entered *ops;
 	uint32_t next; /* number of an operation of some ranks */
 	struct pmix_ask *asks;       /* fetches of this node, */
-	struct pmix_wanted *wanted;  /* and of its ranks */
+	struct pmix_wanted *wanted;  /* requests for data of its ranks */
 	uint64_t next_fetch;
 	struct payload_vec events;   /* of other nodes, until it is ready */
 };
@@ -51,7 +51,7 @@ struct pmix_server {
 /* See pmi_server_pmix_input and pmi_server_pmix_lost. */
 int pmix_input(struct pmi_server *s, struct payload *message);
 void pmix_lost(struct pmi_server *s, const char *why);
-/* Another node tells an event of PMIx (coll_ops.flooded). */
+/* Another node sends a PMIx event (coll_ops.flooded). */
 void pmix_flooded(void *server, struct payload *event);
 void pmix_topology_known(struct pmi_server *s);
 /*
@@ -64,17 +64,18 @@ void pmix_lose_rank(struct rank_session *ss, const char *why);
 /* The rank has ended: whoever serves PMIx is told. */
 void pmix_rank_gone(struct rank_session *ss);
 /*
- * It has ended badly, or (not known) so it seems: the step is ended, unless the site wants
- * otherwise, if it was a client, or if it is known and others are, whom it never joined.
+ * The rank's process failed; not `known`: it seems so. End the step, unless the site
+ * forbids it, if the rank was a client; or if the failure is known and other ranks of the
+ * node are clients that the rank never joined.
  */
 void pmix_rank_failed(struct rank_session *ss, bool known);
 /*
- * Has the node clients while one of its ranks has not started PMIx, or has ended without?
- * libpmix does not tell of a fence that waits for a rank of its own node, so the clients
- * may be in one.
+ * True: the node has clients, and one of its ranks has not started PMIx, or exited before
+ * it did. The clients may be in a fence that waits for that rank: libpmix does not report
+ * such fences.
  */
 bool pmix_misses_rank(const struct pmi_server *s);
-/* Such a rank, which uses PMI neither. */
+/* True: this is such a rank, and it does not use PMI either. */
 bool pmix_is_late(const struct rank_session *ss);
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 		    char text[PMI_WAIT_TEXT_MAX]);
@@ -85,7 +86,7 @@ bool pmix_is_served(const struct pmi_server *s);
 const struct rank_session *pmix_find_client(const struct pmi_server *s);
 /* A rank in a list in ascending order, or NULL. */
 const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
-/* One of this node, or NULL. */
+/* The session of a rank of this node, or NULL. */
 struct rank_session *pmix_own_rank(const struct pmi_server *s, uint32_t rank);
 /* The rank, of this node, that a message is about; or NULL after a line in the log. */
 struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m);
@@ -135,7 +136,7 @@ void pmix_fetch_ended(struct pmi_server *s, uint64_t number,
 		      const struct coll_fetched *end);
 /* Requests to ranks of the node go to the program that serves them: it is ready. */
 void pmix_pass_on_fetches(struct pmi_server *s);
-/* It will not be answered any more, for `why`. */
+/* Fail all requests for the rank's data, for `why`. */
 void pmix_fail_fetches(struct pmi_server *s, const char *why);
 void pmix_free_fetches(struct pmi_server *s);
 

@@ -100,19 +100,19 @@ struct rank_session {
 	uint32_t writer;    /* the process of the message that is handled; 0: unknown */
 	uint32_t owner;     /* the process that has sent init last; 0: unknown */
 	uint32_t refused;   /* one that has sent init beside it, or 0 */
-	bool refused_waits; /* that one has aborted, and may wait for an answer */
+	bool refused_waits; /* a refused process has called abort, and may wait for an answer */
 	bool refusal_told;
-	uint32_t pmix_programs; /* that the rank has started */
+	uint32_t pmix_programs; /* programs that started PMIx */
 	bool pmix_known;    /* the socket of the PMIx client is: */
 	unsigned char pmix_socket[PMIX_SOCKET_BYTES];
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	enum rank_slot_use slot_use;
 	bool finalized;     /* the latest program has */
-	bool unstarted;     /* it has ended without starting PMI or PMIx, */
-	bool failed;        /* and it is known that it did badly */
+	bool unstarted;     /* the rank exited without starting PMI or PMIx, */
+	bool failed;        /* and is known to have failed */
 	bool told;          /* of a collective that has failed */
-	bool spawner;       /* it has asked for processes of PMIx, which may connect */
+	bool spawner;       /* has spawned processes of PMIx, which may connect */
 	uint32_t ticket;    /* in its slot: of what it enters next (slots.h) */
 	bool odd_logged;    /* an odd request of it has been logged */
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
@@ -127,9 +127,9 @@ struct rank_session {
 	size_t waits;       /* see RANK_WAITS_MAX */
 	struct fetch_ask *fetch_asks; /* fetches of the rank, */
 	uint32_t nfetches;
-	struct fetch_wait *fetch_waits; /* and of what it puts */
+	struct fetch_wait *fetch_waits; /* requests for values that the rank puts */
 	struct fetch_seen seen; /* when these were looked for */
-	struct payload_vec kept; /* what it has put and was fenced, but */
+	struct payload_vec kept; /* fenced records of the rank, but */
 	bool kept_cut;           /* not all */
 	struct spawn_request *spawn; /* PMI-1: collected so far */
 	char pmi_why[WHY_MAX]; /* why PMI is GONE, or CLOSING */
@@ -173,8 +173,8 @@ void rank_handle_finalize(struct rank_session *ss,
 int rank_put_record(struct rank_session *ss, const struct pmi_field *key,
 		    const struct pmi_field *value);
 /*
- * Where `len` > 0 bytes of records go, and once they are there: they are checked,
- * and belong to the rank's next fence. NULL, false: the rank has been answered.
+ * Memory for `len` > 0 bytes of records; and, once they are there: check them and add them
+ * to the rank's next fence. NULL, false: the rank got an error.
  */
 void *rank_room_for_records(struct rank_session *ss, const struct rank_request *rq,
 			    size_t len);
@@ -186,17 +186,17 @@ size_t rank_room(const struct rank_session *ss);
 
 #define RANK_TAKEN "another process of the rank uses PMI"
 
-/* Does a process live? Writes its name, or "". */
+/* True: the process lives. Writes its name, or "". */
 bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
 			char name[PMI_PROCESS_NAME_MAX]);
 /* PMI has a session of a process that lives. */
 bool rank_uses_pmi(const struct rank_session *ss);
 /*
- * Does a live process other than this one (0: unknown) use PMI? Then this one is refused:
- * what else it sends is not the rank's; and that is told.
+ * True: another live process uses PMI in this rank, so `process` (0: unknown) is refused,
+ * its later messages are dropped, and the user is told.
  */
 bool rank_is_taken(struct rank_session *ss, uint32_t process);
-/* Does what comes now come from a process that was refused for that? */
+/* True: the current message comes from a refused process. */
 bool rank_is_of_refused(const struct rank_session *ss);
 /* As above, for a message other than init, which has been answered then. */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a process may start PMI or PMIx. A rank has one session of each. One process
- * may have both; a second process is refused while a session of the first one lives,
- * also a session of the other interface: MPI libraries of two processes would each wait
- * for all ranks.
- *
- * A process of PMI is known by its messages. A PMIx client is known by its socket only,
- * so the host looks which process has that: one question at a time. A process that is
- * not known is admitted.
+ * Whether a process may start PMI or PMIx. A rank has one session of each. One process may
+ * have both. A second process is refused while a session of the first one lives, also a
+ * session of the other interface: the MPI libraries of two processes would each wait for
+ * all ranks. A process of PMI is known by its messages; a PMIx client by its socket only,
+ * so the host looks which process has that socket, one request at a time. A process that
+ * cannot be found is admitted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +23,7 @@
 struct admission {
 	struct admission *next;
 	struct rank_session *ss;
-	bool pmix;       /* it starts PMIx; otherwise PMI */
+	bool pmix;       /* the process starts PMIx; else PMI */
 	bool refused;    /* PMIx: the rank's client lives; people want to know who they are */
 	bool second_known;
 	uint64_t id;     /* PMIx: of the helper's question */

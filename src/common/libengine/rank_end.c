@@ -28,7 +28,7 @@ void rank_restart(struct rank_session *ss)
 	ss->extension = 0;
 	ss->slot_use = RANK_SLOT_NONE;
 	ss->finalized = false;
-	payload_vec_clear(&ss->kept); /* what the program before has put */
+	payload_vec_clear(&ss->kept); /* puts of the program before */
 	ss->kept_cut = false;
 	ss->protocol = PMI_PROTOCOL_NONE;
 }

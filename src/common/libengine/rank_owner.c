@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which process has a rank's session of PMI. All copies of PMI_FD are one connection, so
- * a second process would be taken for the first one, and end it. A process that has sent
- * init may do so again; another one may only when the first has finalized or is dead.
+ * The process that has a rank's session of PMI. All copies of PMI_FD are one connection, so
+ * a second process would be taken for the first one, and end its session. A process that
+ * has sent init may send it again; another process may do so only when the first one has
+ * finalized or is dead.
  */
 #include <stdio.h>
 #include <string.h>

@@ -217,7 +217,7 @@ static size_t handle_next(struct rank_session *ss, size_t at)
 	else
 		n = pmi1_frame(data, len);
 	if (n < 0 && rank_is_of_refused(ss))
-		return len; /* it goes on without what it has asked for */
+		return len; /* the process goes on without the answer */
 	if (n < 0)
 		refuse(ss, protocol, n);
 	else if (n > 0)
@@ -254,7 +254,10 @@ static bool is_news(const struct rank_session *ss, const char *last, size_t n)
 void rank_input(struct rank_session *ss, const char *data, size_t len)
 {
 	while (len > 0 && rank_is_live(ss)) {
-		/* There is room: a rest is shorter than the longest message. */
+		/*
+		 * There is room: the rest in the buffer is shorter than the longest
+		 * message.
+		 */
 		size_t n = PMI_INPUT_MAX - ss->input.len;
 
 		if (n > len)

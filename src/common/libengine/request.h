@@ -26,7 +26,7 @@ struct buf;
 struct rank_session;
 struct rank_request;
 
-/* One row of a protocol's table. */
+/* A row of a protocol's table of commands. */
 struct command {
 	const char *name;
 	const char *response;
@@ -65,7 +65,10 @@ const struct pmi_field *rank_value(struct rank_session *ss,
 				   const struct rank_request *rq,
 				   const struct pmi_message *m,
 				   const char *name, size_t max);
-/* One more request waits; false (and answered) over RANK_WAITS_MAX. */
+/*
+ * Count one more request that waits. False: the rank has RANK_WAITS_MAX, and this one got
+ * an error.
+ */
 bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq);
 
 /* ---- rank_pmi1.c, rank_pmi2.c: the tables ---- */
@@ -157,7 +160,7 @@ void requests_ready(struct pmi_server *s, const char *why_not);
  * rank: it has ended.
  */
 void requests_ended(struct rank_session *ss);
-/* Have srun end the step, with this exit code, and say why. 0 or a negative errno. */
+/* Ask srun to end the step with this exit code and to print why. 0 or a negative errno. */
 int requests_end_step(struct pmi_server *s, const char *why, int code);
 /* Tell the user, through srun. */
 void requests_report(struct pmi_server *s, const char *text);

@@ -294,7 +294,7 @@ void requests_ready(struct pmi_server *s, const char *why_not)
 		log_error(s->log, "could not report to srun that rank 0 has started");
 }
 
-/* There is an answer, which says nothing. */
+/* Tell srun that the rank has ended. srun's answer has no content. */
 void requests_ended(struct rank_session *ss)
 {
 	const struct names_request r = { .op = NAMES_ENDED, .range = NAMES_OF_SESSION };
@@ -404,7 +404,7 @@ int requests_reply(struct pmi_server *s, const void *data, size_t len)
 	return rc;
 }
 
-/* Whoever serves PMIx clients owes an answer for one that has gone, too. */
+/* pmixd waits for an answer also for a rank that has gone. */
 void requests_drop(struct rank_session *ss, bool of_pmix)
 {
 	const struct control_msg gone = { .code = PMI_RC_FAIL, .text = ss->why };

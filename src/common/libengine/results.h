@@ -43,7 +43,7 @@ struct payload *results_place(struct results *k, size_t len);
 int results_extend(struct results *k, struct payload *place, size_t len);
 /* Make look-ups faster: a bounded piece of work. True: go on. */
 bool results_tidy(struct results *k);
-/* Is there such work? */
+/* True: there is such work. */
 bool results_untidy(const struct results *k);
 /* Make `len` bytes of records the newest generation. */
 int results_publish_records(struct results *k, const void *records, size_t len);

@@ -13,7 +13,7 @@
 #include "libengine/rank.h"
 #include "libengine/request.h"
 
-#define UNAVAILABLE "unavailable" /* what clients take for "none" */
+#define UNAVAILABLE "unavailable" /* clients take this value as "no file" */
 
 /* A request for it, while the host has not answered. */
 struct topology_wait {

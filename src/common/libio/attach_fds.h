@@ -13,7 +13,7 @@ union attached_fds {
 	char bytes[CMSG_SPACE(PASSED_FDS_MAX * sizeof(int))];
 };
 
-/* One or more; `control` must live until `msg` has been sent. */
+/* Attach at least one descriptor; `control` must live until `msg` has been sent. */
 static inline void attach_fds(struct msghdr *msg, const struct passed_fds *fds,
 			      union attached_fds *control)
 {

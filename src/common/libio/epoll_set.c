@@ -108,5 +108,5 @@ void epoll_set_change(struct epoll_set *set, struct watched_fd *e, int events)
 void epoll_set_remove(struct epoll_set *set, struct watched_fd *e)
 {
 	control(set, EPOLL_CTL_DEL, e, 0);
-	e->event = NULL; /* it may be in the list that is being told */
+	e->event = NULL; /* the entry may be in the list that is being reported */
 }

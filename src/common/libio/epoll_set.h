@@ -34,7 +34,7 @@ void epoll_set_close(struct epoll_set *set);
 
 /* Watch for UV_READABLE, UV_WRITABLE; nothing is watched before. 0 or -errno. */
 int epoll_set_add(struct epoll_set *set, struct watched_fd *e, int events);
-/* Also tells of what is there already. */
+/* Events that have happened already are reported, too. */
 void epoll_set_change(struct epoll_set *set, struct watched_fd *e, int events);
 /* The object must live to the next turn of the loop. */
 void epoll_set_remove(struct epoll_set *set, struct watched_fd *e);

@@ -69,7 +69,7 @@ struct frame_reader {
 void frame_reader_init(struct frame_reader *r);
 void frame_reader_free(struct frame_reader *r);
 
-/* Where the next bytes go: > 0 bytes at *at. */
+/* The place of the next bytes: > 0 bytes at *at. */
 size_t frame_reader_room(struct frame_reader *r, void **at);
 /*
  * `n` bytes have been put there: gives out each whole frame. 0, -EPROTO (no

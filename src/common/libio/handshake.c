@@ -14,7 +14,7 @@
 
 #define MAGIC "pmi2x\r\n"    /* 8 bytes with its NUL */
 #define MAGIC_BYTES 8
-#define HEADER_BYTES (MAGIC_BYTES + 4) /* and u16 version, u16 length */
+#define HEADER_BYTES (MAGIC_BYTES + 4) /* then u16 version, u16 length */
 #define TRANSCRIPT_MAX 1024
 
 enum status { STATUS_OK, STATUS_NOT_HERE, STATUS_VERSION };

@@ -42,7 +42,7 @@ struct handshake_self {
 	struct secret secret;
 	const char *jobid;
 	const char *build; /* reported; decides nothing */
-	uint32_t position; /* or HANDSHAKE_SRUN */
+	uint32_t position; /* HANDSHAKE_SRUN: srun */
 	uint16_t protocol; /* PROTOCOL_VERSION, but in tests */
 };
 
@@ -74,8 +74,8 @@ int handshake_accept(struct handshake **out, const struct handshake_self *self,
 void handshake_destroy(struct handshake *h);
 
 /*
- * Where the next input goes: exactly as many bytes as belong to the
- * handshake, so that nothing of what follows is read. 0 when it has ended.
+ * The place of the next input, and its size: the bytes that belong to the handshake, so
+ * that none behind it is read. 0: the handshake has ended.
  */
 size_t handshake_room(struct handshake *h, void **at);
 /* `n` bytes have been put there. */
@@ -112,7 +112,7 @@ int handshake_error(const struct handshake *h);
 void handshake_explain(char *out, size_t size, const char *them,
 		       const struct handshake_peer *peer, const char *us,
 		       const struct handshake_self *self);
-/* Does a peer that is proved run another build, if the same protocol? */
+/* True: a proved peer runs another build with the same protocol. */
 bool handshake_other_build(const struct handshake_peer *peer,
 			   const struct handshake_self *self);
 

@@ -20,9 +20,9 @@ static bool has_empty_messages(int fd)
 }
 
 /*
- * Is there a message? An empty one has its sender's credentials, unlike the end of the
- * connection. (At the end of a stream the kernel gives some, too.) Credentials come
- * first, and leave no room: MSG_PEEK, too, receives descriptors where there is room.
+ * True: a message waits, possibly an empty one. Credentials tell an empty message from the
+ * end of the connection (at the end of a stream the kernel gives some, too). They come
+ * first and leave no room for descriptors, which even MSG_PEEK receives.
  */
 static bool has_unread(int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which process is at the other end of a connection over the loopback device. */
+/* Find the process at the other end of a connection over the loopback device. */
 #ifndef PMI2X_HOLDER_H
 #define PMI2X_HOLDER_H
 

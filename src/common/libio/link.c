@@ -52,7 +52,7 @@ static void start_deadline(struct link *l)
 	uv_timer_start(&l->deadline, on_deadline, l->handshake_ms, 0);
 }
 
-/* It is the other side's turn, which has its time for that. */
+/* The other side is next, and has its own time limit for that. */
 static int send_handshake(struct link *l)
 {
 	struct buf *out = handshake_output(l->handshake);

@@ -75,7 +75,7 @@ void link_hand_over(struct link *l, const struct link_ops *ops, void *arg);
 /* The other side; proved as handshake_peer says. */
 const struct handshake_peer *link_peer(const struct link *l);
 bool link_is_proved(const struct link *l);
-/* Its socket. */
+/* The link's socket. */
 int link_fd(const struct link *l);
 /* The IP it comes from, as handshake_source. */
 const uint8_t *link_source(const struct link *l);

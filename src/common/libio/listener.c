@@ -14,7 +14,7 @@ struct listener {
 	bool closed;
 	int handles; /* not yet closed */
 	listener_fn accepted;
-	void (*starved)(void *arg, int error); /* or NULL */
+	void (*starved)(void *arg, int error); /* NULL: not called */
 	void *arg;
 };
 

@@ -23,7 +23,7 @@ struct out_queue {
 	size_t head;
 	size_t count;
 	size_t cap;
-	size_t bytes; /* that are queued */
+	size_t bytes; /* bytes in the queue */
 };
 
 /* Append a reference; `fds` is copied, or NULL. 0 or -ENOMEM. */

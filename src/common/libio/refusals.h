@@ -38,8 +38,8 @@ void refusals_init(struct refusals *s, const struct log_hook *log);
 void refusals_add(struct refusals *s, const uint8_t ip[16], int error);
 
 /*
- * Does the process at the other end of this unix socket belong to root or to
- * `owner`? A process of another user is refused; `what` says which socket it is.
+ * True: the process at the other end of this unix socket belongs to root or to `owner`.
+ * Others are refused and counted; `what` names the socket for the log.
  */
 bool refusals_let_in(struct refusals *s, int fd, uid_t owner,
 		      const char *what);

@@ -23,7 +23,7 @@
 #endif
 
 #define PROCESS_ASK 0    /* the receiver asks for the pidfd */
-#define PROCESS_PASSED 1 /* it is the second descriptor */
+#define PROCESS_PASSED 1 /* the second descriptor is the process's */
 
 /* On the wire. */
 struct message {
@@ -119,7 +119,7 @@ int registration_open(int at_least, int *ours, int *theirs)
 	return 0;
 }
 
-/* One or two descriptors are what we asked for; close whatever else came. */
+/* Take the one or two descriptors that belong to the message, and close all others. */
 static void take_fds(const struct cmsghdr *c, struct registration *out)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -10,7 +10,7 @@
 
 #include "libutil/hex.h"
 
-/* So few bytes come whole, or not at all. */
+/* The kernel returns this few bytes whole, or an error. */
 static int random_bytes(void *out, size_t len)
 {
 	ssize_t n;

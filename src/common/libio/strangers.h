@@ -32,7 +32,7 @@ void strangers_init(struct strangers *s, unsigned max, void (*drop)(void *owner)
 /* Before its link is made: one too many drops the oldest. */
 void strangers_join(struct strangers *s, struct stranger *one, void *owner,
 		    struct link *const *link);
-/* It has proved itself, or is dropped. Does nothing to one that has left before. */
+/* The peer has proved itself, or is dropped. A second call does nothing. */
 void strangers_leave(struct strangers *s, struct stranger *one);
 /* The link of one has ended before it was proved: it counts as refused. */
 void strangers_ended(struct strangers *s, const struct stranger *one, int error);

@@ -29,10 +29,10 @@ struct stream {
 	bool credentials;    /* the kernel tells who has written */
 	pid_t sender;        /* of what was read last; 0: unknown */
 	bool told;           /* of input, and the burst has not settled: output waits */
-	uv_timer_t soon; /* what is found inside a call is told by the loop */
+	uv_timer_t soon; /* errors found inside a call are reported from the loop */
 	int handles;     /* not yet closed */
 	int fd;
-	int events;      /* what the poll waits for; 0: stopped */
+	int events;      /* events that the poll waits for; 0: none */
 	bool is_socket;
 	bool finishing;
 	bool shutting;
@@ -359,8 +359,8 @@ static bool holds_much(const struct stream *s)
 }
 
 /*
- * One read: its length, 0 for nothing there or the end. There may be `more`: it has
- * filled its room, or has ended where the kernel ends one, between two senders.
+ * Read once: the length; 0: nothing there, or the end. *more: the read filled its room, or
+ * the kernel ended it between two senders.
  */
 static size_t read_once(struct stream *s, bool *more)
 {
@@ -388,7 +388,7 @@ static size_t read_once(struct stream *s, bool *more)
 /* `last`: no event will tell of the end. */
 static void read_turn(struct stream *s, bool last)
 {
-	bool more = true; /* else the poll tells when there is */
+	bool more = true; /* false: the poll reports when there is more */
 	int i;
 
 	for (i = 0; i < STREAM_READS_PER_TURN && (more || last) && reads(s); i++)

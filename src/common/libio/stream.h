@@ -19,14 +19,14 @@
 #include "libutil/payload.h"
 
 #define STREAM_IOV_MAX 64       /* slices handed to the kernel at once */
-#define STREAM_READS_PER_TURN 8 /* then others get their turn */
+#define STREAM_READS_PER_TURN 8 /* then other streams are read */
 #define STREAM_HOLD_MAX 4096    /* bytes, and */
 #define STREAM_HOLD_PIECES 16   /* reads; see stream_open_held */
 
 struct stream;
 
 struct stream_ops {
-	/* Where the next input goes: a place at *at for > 0 bytes. */
+	/* The place of the next input: > 0 bytes at *at. */
 	size_t (*room)(void *arg, void **at);
 	/* `len` bytes have been put there. May close the stream. */
 	void (*input)(void *arg, size_t len);

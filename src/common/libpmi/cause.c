@@ -10,7 +10,7 @@
 
 #define WITH_CODE "exited with exit code "
 #define BY_SIGNAL "exited by signal "
-#define SIGNALLED 128 /* what a shell adds to the number of a signal */
+#define SIGNALLED 128 /* a shell adds it to the number of a signal */
 #define CODE_MAX 255
 
 void cause_text(const struct pmi_exit *end, char out[CAUSE_MAX])

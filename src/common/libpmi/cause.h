@@ -18,7 +18,7 @@ struct pmi_exit {
 	int status;       /* as wait(2) has it */
 	bool lived_on;    /* for a while, after its connection had ended */
 	const char *closed_by; /* its name when it closed PMI_FD and lived on; NULL: unknown */
-	uint32_t process;      /* that outlived the connection, so others may follow; 0: none */
+	uint32_t process;      /* outlived the connection; others may follow; 0: none */
 };
 
 /*

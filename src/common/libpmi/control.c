@@ -40,7 +40,7 @@ static void code_line(struct coder *c, struct text *t)
 	CODE_CHECK(c, !t->len || !memchr(t->data, '\0', t->len));
 }
 
-/* Its own texts are not touched. */
+/* The message's own texts stay unchanged. */
 static void code_msg(struct coder *c, struct control_msg *msg, struct text *name,
 		     struct text *text)
 {

@@ -37,7 +37,7 @@
 #define EXT_KEY_RECORDS "records"
 #define EXT_KEY_GROUP "group" /* as in PMI-1 1.2: who, a colon, and a number */
 #define EXT_KEY_VALUE "value"
-#define EXT_KEY_RANK "rank" /* whose value is fetched */
+#define EXT_KEY_RANK "rank" /* the rank whose value is fetched */
 #define EXT_KEY_KEY "key"
 #define EXT_KEY_TIMEOUT "timeout" /* ms; 0: do not wait; -1: no limit */
 #define EXT_KEY_STRIDE "stride"

@@ -21,7 +21,7 @@
 #define PMI_VALLEN_MAX 1024    /* of a value, NUL included */
 #define PMI_KVSNAME_MAX 256
 #define PMI2_HEADER_LEN 6
-#define PMI2_BODY_MAX 999999   /* what six digits can say */
+#define PMI2_BODY_MAX 999999   /* the largest number of six digits */
 #define PMI1_LINE_MAX (1 << 20) /* bytes of one line: of a barrier_in with a list of
                                   10,000 ranks some 70,000; of an mcmd: PMI2_BODY_MAX */
 #define PMI_FIELDS_MAX 8192    /* fields of one message */
@@ -48,9 +48,9 @@ void pmi_message_init(struct pmi_message *m);
 void pmi_message_free(struct pmi_message *m); /* frees the array, not the bytes */
 
 /*
- * Is there a whole message at the start of `data`? Its length in bytes; 0 when
- * more input is needed; -EPROTO (not a message), -EMSGSIZE (over the limits).
- * `protocol` NONE is a fresh connection: its first line is PMI-1 text.
+ * The length in bytes of a whole message at the start of `data`; 0: more input is needed;
+ * -EPROTO: not a message; -EMSGSIZE: over the limits. `protocol` NONE is a new connection,
+ * whose first line is PMI-1 text.
  */
 long pmi1_frame(const char *data, size_t len);
 long pmi2_frame(const char *data, size_t len); /* includes the six digits */
@@ -67,9 +67,12 @@ const char *pmi_message_cmd(const struct pmi_message *m);
 /* The first field named `key`, or NULL. */
 const struct pmi_field *pmi_message_field(const struct pmi_message *m,
 					  const char *key);
-/* Its value as a string, or NULL. */
+/* The value of `key` as a string, or NULL. */
 const char *pmi_message_str(const struct pmi_message *m, const char *key);
-/* Its value as a decimal int: 0, -ENOENT, or -EINVAL (not a number, range). */
+/*
+ * The value of `key` as a decimal int: 0, -ENOENT, or -EINVAL (not a number, or out of
+ * range).
+ */
 int pmi_message_int(const struct pmi_message *m, const char *key, int *out);
 /* TRUE or FALSE, in any case; 0, -ENOENT or -EINVAL. */
 int pmi_message_bool(const struct pmi_message *m, const char *key, bool *out);

@@ -135,7 +135,9 @@ static const struct ended *find_ended(const struct name_store *s,
 	return e;
 }
 
-/* One that the request waits for in vain, from whom it was to come; or key NULL. */
+/*
+ * An item that can never come, and its publisher, which has ended; key NULL: there is none.
+ */
 static struct names_item find_hopeless(const struct name_store *s,
 				       const struct names_request *r)
 {
@@ -154,7 +156,7 @@ static struct names_item find_hopeless(const struct name_store *s,
 	return hopes < r->wait ? hopeless : (struct names_item){};
 }
 
-/* Is it hopeless, and answered? */
+/* True: the look-up can never succeed, and was answered. */
 static bool give_up(struct name_store *s, const struct name_asker *to,
 		    const struct names_request *r)
 {
@@ -218,7 +220,7 @@ static void look_up(struct name_store *s, const struct name_asker *who,
 		answer(s, who, rc);
 }
 
-/* Is it answered? */
+/* True: the look-up was answered. */
 static bool try_again(struct name_store *s, struct look_up *l)
 {
 	if (find_all(s, &l->who.proc, &l->request) < l->request.wait)

@@ -21,7 +21,10 @@ struct name_asker {
 	struct names_proc proc;
 };
 
-/* Its one answer; what it points to ends with the call. 0; or why the asker gets another. */
+/*
+ * The one answer to a request; its texts are valid during the call. 0; or the negative
+ * errno that the asker gets in its place.
+ */
 typedef int name_answer_fn(void *arg, const struct name_asker *to,
 			   const struct names_answer *a);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Things by key, each in a list of those that have the same key and are not seen by all. */
+/*
+ * Published things by key. Those of one key, each of which not every process may see, are a
+ * list.
+ */
 #include "libpmi/name_things.h"
 
 #include <errno.h>
@@ -123,7 +126,7 @@ struct thing *name_things_find(const struct name_things *s, const struct names_p
 
 /* ---- publish ---- */
 
-/* Is there one that somebody would see beside a new one? */
+/* True: some process would see both this thing and a new one. */
 static bool collides(const struct key *k, const struct names_proc *who,
 		     enum names_range range)
 {
@@ -192,7 +195,7 @@ static bool is_own(const struct thing *t, const struct names_proc *who)
 	return share(NAMES_OF_PROCESS, &t->from, who);
 }
 
-/* One thing of the asker's own under this key, the latest. */
+/* The latest thing of the asker under this key. */
 static struct thing *find_own(const struct name_things *s, const struct names_proc *who,
 			      const char *key)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Things that PMIx clients have published: the table of name_store.c. */
+/* The things that PMIx clients have published: the table of name_store.c. */
 #ifndef PMI2X_NAME_THINGS_H
 #define PMI2X_NAME_THINGS_H
 

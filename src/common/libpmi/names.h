@@ -22,7 +22,7 @@
 
 enum names_op {
 	NAMES_PUBLISH = 1,
-	NAMES_UNPUBLISH, /* what the asker has published; no key: all of it */
+	NAMES_UNPUBLISH, /* all that the asker has published under the keys; no key: everything */
 	NAMES_LOOKUP,
 	NAMES_ENDED, /* the asker publishes no more, with NAMES_ALL_RANKS as rank all
 	                of its namespace; no keys */

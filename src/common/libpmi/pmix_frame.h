@@ -19,7 +19,7 @@
 
 struct pmix_frame {
 	struct budget *budget;   /* messages count there; or NULL */
-	struct payload *message; /* that has begun; NULL: none */
+	struct payload *message; /* being read; NULL: none */
 	size_t size;             /* bytes it will have */
 	size_t filled;           /* bytes that have come */
 	size_t from, to;         /* of `ahead`: no message has them yet */
@@ -30,7 +30,7 @@ void pmix_frame_init(struct pmix_frame *f, struct budget *budget);
 /* Forget a message of which only a part has come. */
 void pmix_frame_free(struct pmix_frame *f);
 
-/* Where the next bytes go; how many at most, which is never 0. */
+/* The place of the next bytes, and how many may come, which is never 0. */
 size_t pmix_frame_room(struct pmix_frame *f, void **at);
 /* `n` bytes have been written there. */
 void pmix_frame_filled(struct pmix_frame *f, size_t n);

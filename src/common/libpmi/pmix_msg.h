@@ -96,7 +96,7 @@ enum pmix_op {
 	PMIX_OP_FENCE = 1,
 	PMIX_OP_CONSTRUCT, /* of a group: its name; those of different names are independent */
 	PMIX_OP_DESTRUCT,
-	PMIX_OP_CONNECT, /* nobody gives anything */
+	PMIX_OP_CONNECT, /* without data */
 	PMIX_OP_DISCONNECT,
 	PMIX_OP_END,
 };

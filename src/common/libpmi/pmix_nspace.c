@@ -52,7 +52,7 @@ static bool is_name(const char *name)
 	return name && *name && strlen(name) <= PMIX_NSPACE_NAME_MAX;
 }
 
-/* They are as many processes as there are ranks. */
+/* True: they have as many processes as there are ranks. */
 static bool apps_fit(const struct pmix_nspace *n)
 {
 	uint64_t sum = 0;

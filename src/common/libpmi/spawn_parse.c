@@ -56,7 +56,7 @@ static int take_command(struct parse *p, const struct rule *r,
 			const struct pmi_field *f)
 {
 	if (p->begun)
-		return -EINVAL; /* it would leave the first one unfinished */
+		return -EINVAL; /* it would leave the first field unfinished */
 	p->begun = true;
 	return spawn_add_command(p->s);
 }
@@ -122,7 +122,7 @@ static int take_preput(struct parse *p, const struct rule *r,
 	return spawn_add_preput(p->s, &pair);
 }
 
-/* Is the command described last complete? Names what is not. */
+/* Check that the command described last is complete; the error names what is missing. */
 static int end_command(struct parse *p, const char *program, const char *nprocs)
 {
 	const struct spawn_command *c = NULL;
@@ -242,7 +242,7 @@ static int parse_pmi2(struct parse *p, const struct pmi_message *m)
 	return rc;
 }
 
-/* Do the counters of a PMI-1 message fit the commands that are there? */
+/* Check that the counters of a PMI-1 message fit the commands that have come. */
 static int check_turn(struct parse *p)
 {
 	if (p->said[COUNT_SO_FAR] != p->s->ncommands)

@@ -218,7 +218,7 @@ static bool some_have_not_started(const struct node_status *n, uint32_t seq)
 	return false;
 }
 
-/* Is it one of those that a node's collective is known to wait for? */
+/* True: the node's collective is known to wait for a rank of this run. */
 static bool is_late(const struct node_status *n, const struct status_run *r,
 		    enum coll_kind kind, uint32_t seq)
 {

@@ -22,7 +22,7 @@
 
 enum status_phase {
 	STATUS_ABSENT,    /* the process has not registered */
-	STATUS_FRESH,     /* it runs, and has not started PMI */
+	STATUS_FRESH,     /* running, PMI not started */
 	STATUS_STARTING,
 	STATUS_ACTIVE,
 	STATUS_FINALIZED,
@@ -73,7 +73,7 @@ int status_unpack(const void *data, size_t len, struct node_status *n);
 
 /* ---- of the step; one thread at a time ---- */
 
-#define STATUS_WAIT_MS 5000 /* then nodes that have not answered are silent */
+#define STATUS_WAIT_MS 5000 /* nodes without an answer by then are silent */
 #define STATUS_NODES_MAX (1u << 20)
 #define STATUS_TEXT_MAX 1024 /* bytes of a report, NUL included */
 #define STATUS_ANSWER_MAX ((size_t)256 << 20) /* bytes for a tool */

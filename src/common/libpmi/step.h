@@ -16,11 +16,10 @@ struct pmi_step {
 	const char *jobid;          /* "<job>.<step>", also the KVS name */
 	const struct layout *layout;
 	uint32_t position;          /* of this node */
-	uint32_t tree_width;        /* or TREE_WIDTH_AUTO */
+	uint32_t tree_width;        /* TREE_WIDTH_AUTO: chosen by size */
 	uint32_t piece;             /* bytes after which they cut a message; 0:
 	                               COLL_PIECE */
-	struct budget *budget;      /* what the engine keeps counts here; NULL:
-	                               no limit but those above */
+	struct budget *budget;      /* counts the engine's memory; NULL: no limit */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */
 	const uint32_t *app_sizes;  /* of several applications: consecutive ranks of

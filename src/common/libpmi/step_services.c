@@ -40,7 +40,7 @@ struct step_services {
 	uint32_t next_token;
 	bool aborted;
 	bool ready;
-	char *reports[STEP_SERVICES_REPORTS_MAX]; /* what the user was told */
+	char *reports[STEP_SERVICES_REPORTS_MAX]; /* reasons that the user has read */
 	unsigned nreports;
 	unsigned nnotes;
 };

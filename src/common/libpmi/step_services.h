@@ -56,17 +56,16 @@ struct step_services_ops {
 	/* The status of a node, for query `id`. With stall. */
 	void (*status)(void *arg, uint32_t id, uint32_t position,
 		       const void *data, size_t len);
-	/* Have the ranks of the node at `position` been started? May be NULL. */
+	/* True: the ranks of the node at `position` have been started. May be NULL. */
 	bool (*started)(void *arg, uint32_t position);
 	/* The first rank of this (spawned) step is there. Called once, or: */
 	void (*ready)(void *arg);
-	/* It has ended before, badly. May be NULL. */
+	/* The step failed before it was ready. May be NULL. */
 	void (*not_ready)(void *arg, const char *why);
 	/*
-	 * This srun was started by a spawn: pass a name-service request on to
-	 * the parent's srun. May be NULL (then names live here). The frame's id
-	 * is the token, so the reply's is, too: give that reply to
-	 * step_services_forwarded(token). 0 or a negative errno.
+	 * This srun was started by a spawn: pass a name-service request on to the parent's
+	 * srun. The frame's id is the token, and so is the reply's: give the reply to
+	 * step_services_forwarded(token). NULL: names are kept here. 0 or a negative errno.
 	 */
 	int (*forward)(void *arg, uint32_t token, const void *data, size_t len);
 };
@@ -94,7 +93,10 @@ uint64_t step_services_expire(struct step_services *l, uint64_t now);
 /* A link is gone: nothing is sent on it any more. */
 void step_services_link_lost(struct step_services *l, void *link);
 
-/* It is, and so are the names that were published on it: who serves many steps calls it. */
+/*
+ * The step of this link is lost, and the names that were published on it go. For a caller
+ * that serves many steps.
+ */
 void step_services_step_lost(struct step_services *l, void *link);
 
 /* The spawn has ended: code 0 and the new jobid, or a PMI error and why. */

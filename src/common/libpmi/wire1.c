@@ -15,7 +15,7 @@ static const char LINE_START[] = "cmd=";
 static const char MCMD_START[] = "mcmd=";
 static const char MCMD_END[] = "endcmd";
 
-/* Does `data` begin like `start`, as far as either goes? */
+/* True: `data` begins like `start`, as far as both go. */
 static bool starts_like(const char *data, size_t len, const char *start)
 {
 	size_t n = strlen(start);
@@ -106,7 +106,7 @@ static const char *word_end(const char *at, const char *end)
 	return space ? space : end;
 }
 
-/* Does this word begin a field of its own? */
+/* True: the word begins a field. */
 static bool is_pair(const char *word, const char *end)
 {
 	const char *eq = memchr(word, '=', end - word);
@@ -114,7 +114,7 @@ static bool is_pair(const char *word, const char *end)
 	return eq && eq != word;
 }
 
-/* Where the field that starts at `at` ends, without trailing spaces. */
+/* The end of the field that starts at `at`, without trailing spaces. */
 static const char *field_end(const char *at, const char *end)
 {
 	const char *last = word_end(at, end), *word;
@@ -129,7 +129,7 @@ static const char *field_end(const char *at, const char *end)
 	return last;
 }
 
-/* One line of fields; `end` is its newline. */
+/* Decode a line of fields; `end` is its newline. */
 static int decode_line(char *at, char *end, struct pmi_message *m)
 {
 	int rc = 0;

@@ -64,7 +64,7 @@ static char *unescape(char *at, char *end, uint32_t *len)
 	return at < end ? at + 1 : end;
 }
 
-/* One field at `at`; *next is where the following one starts. */
+/* Decode the field at `at`; *next is the start of the following one. */
 static int decode_field(char *at, char *end, char **next, struct pmi_message *m)
 {
 	char *eq = memchr(at, '=', end - at);
@@ -82,7 +82,7 @@ static int decode_field(char *at, char *end, char **next, struct pmi_message *m)
 	return message_add(m, &f);
 }
 
-/* Is the last value closed by a ';' whose place its NUL can take? */
+/* True: a ';' closes the last value, so that its NUL has a place. */
 static bool is_closed(const char *body, size_t len)
 {
 	size_t semicolons = 0;

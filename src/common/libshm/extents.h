@@ -41,11 +41,11 @@ int extents_give(struct extents *e, uint64_t offset, uint64_t len);
 int extents_take(struct extents *e, uint64_t len, uint64_t align,
 		 uint64_t *offset);
 
-/* Where extents_take would take them now; false when there is no such range. */
+/* The offset at which extents_take would take them; false: there is no such range. */
 bool extents_find(const struct extents *e, uint64_t len, uint64_t align,
 		  uint64_t *offset);
 
-/* Does any range in the set overlap [offset, offset + len)? */
+/* True: a range in the set overlaps [offset, offset + len). */
 bool extents_overlap(const struct extents *e, uint64_t offset, uint64_t len);
 
 #endif

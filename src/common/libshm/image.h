@@ -58,8 +58,8 @@ uint64_t image_fence_len(uint64_t count, uint64_t bytes);
 uint64_t image_gather_len(uint32_t n, uint64_t bytes);
 
 /*
- * Where the builders put an image: a new payload of `len` bytes, or NULL. With
- * NULL instead of this, payload_new.
+ * Memory for an image of the builders: a new payload of `len` bytes, or NULL. With NULL in
+ * place of this, payload_new is used.
  */
 struct image_memory {
 	struct payload *(*get)(void *arg, size_t len);
@@ -72,9 +72,9 @@ struct payload *image_build_fence_in(const struct image_memory *memory,
 				     int *error);
 
 /*
- * One rank's contribution to a gather: u32 length, the bytes, padding to 4.
- * One reference or NULL (no memory, or over RECORD_VALUE_MAX); with NULL for value,
- * the caller puts the bytes at GATHER_VALUE.
+ * A rank's contribution to a gather: u32 length, the bytes, padding to 4. One reference, or
+ * NULL: no memory, or over RECORD_VALUE_MAX. With NULL for value, the caller writes the
+ * bytes at GATHER_VALUE.
  */
 #define GATHER_VALUE(p) ((p)->data + 4)
 struct payload *gather_contribution(struct budget *budget, const void *value,
@@ -112,7 +112,7 @@ bool image_find(const struct image *img, uint64_t hash, const void *key,
  */
 const void *image_gather_value(const struct image *img, uint32_t r,
 			       size_t *len);
-/* Where the values of all lie side by side when they have one length, else NULL. */
+/* All values side by side, if they have one length; else NULL. */
 const void *image_gather_even(const struct image *img, size_t *len);
 
 /*

@@ -43,7 +43,7 @@ static inline uint64_t image_align(uint64_t n)
 	return (n + IMAGE_ALIGNMENT - 1) & ~(uint64_t)(IMAGE_ALIGNMENT - 1);
 }
 
-/* Where the data of an image with this header begin. */
+/* The offset of the data of an image with this header. */
 uint64_t image_data_start(const struct image_header *h);
 
 /* The checksum of a whole image. */

@@ -69,7 +69,7 @@ bool record_at(const void *bytes, size_t left, struct record *out)
 	if (left < RECORD_HEADER)
 		return false;
 	out->value_len = load_u32(at);
-	out->key_len = load_u32(at + 4); /* and the u16 that is zero */
+	out->key_len = load_u32(at + 4); /* then a u16 that is zero */
 	if (!lengths_allowed(out->key_len, out->value_len) ||
 	    record_size(out->key_len, out->value_len) > left)
 		return false;

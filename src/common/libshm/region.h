@@ -32,7 +32,7 @@
 #define REGION_VERSION 1
 #define REGION_SIZE_DEFAULT ((size_t)1 << 30) /* reserved, not used, bytes */
 #define REGION_SIZE_MIN ((size_t)1 << 16)
-#define REGION_SIZE_MAX ((uint64_t)16 << 30) /* what an index can refer to */
+#define REGION_SIZE_MAX ((uint64_t)16 << 30) /* the largest that an index can refer to */
 #define REGION_CHAIN_MAX 8  /* indexes that a look-up may have to search */
 #define REGION_CHAIN_GOOD 1 /* how many it has when all is tidy */
 
@@ -71,13 +71,13 @@ size_t region_writer_size(const struct region_writer *w);
 int region_publish_fence(struct region_writer *w, const void *image, size_t len);
 
 /*
- * Do a bounded part of what a publication has left for later: nothing in it is
- * needed to find a key, but finding gets slower without, and so does the next
- * fence, for which pages are made ahead. True: call again, at any time. A
- * publication that cannot go on without does it itself.
+ * Do a bounded part of the work that a publication leaves for later: merging keys into one
+ * index, and making pages for the next fence. Every key is found without it, only more
+ * slowly. True: call again, at any time. A publication that needs the work done does it
+ * itself.
  */
 bool region_tidy(struct region_writer *w);
-/* Is there anything to do for it? */
+/* True: such work is left. */
 bool region_untidy(const struct region_writer *w);
 
 /*

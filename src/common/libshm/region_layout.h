@@ -37,7 +37,7 @@ struct region_header {
 	uint32_t header_size;
 	uint64_t size;
 	unsigned char unused[40];
-	/* Its own cache line: all that changes in this version. */
+	/* A cache line of its own: everything that changes in this version. */
 	_Atomic uint64_t view; /* offset of the current view; 0: no keys yet */
 	/* Room for the completion counters and futex words of a later version. */
 	unsigned char reserved[REGION_HEADER_SIZE - 72];
@@ -53,7 +53,7 @@ static_assert(sizeof(_Atomic uint64_t) == 8 && ATOMIC_LLONG_LOCK_FREE == 2,
 /* An index (index.h) to search: of one fence image, or of many (region_merge.h). */
 struct region_index {
 	uint64_t table; /* offset of the buckets */
-	uint64_t base;  /* what references count from: the image, or 0 */
+	uint64_t base;  /* references count from here: the image, or 0 */
 	uint32_t buckets;
 	uint32_t count; /* keys */
 };

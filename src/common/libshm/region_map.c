@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 /*
- * Where memory to come is locked, mmap makes every page of a mapping that may be
- * accessed. It is made one that may not, and its lock taken away, before it may.
+ * Where future memory is locked, mmap makes every page of an accessible mapping. So map
+ * without access, take the lock away, and only then allow access.
  */
 int region_map(void **map, int fd, size_t size, int protection)
 {

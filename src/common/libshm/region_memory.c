@@ -180,7 +180,7 @@ void region_memory_discard(const struct region_memory *m, uint64_t offset,
 	uint64_t first = (offset + m->page - 1) & ~(uint64_t)(m->page - 1);
 	uint64_t end = (offset + len) & ~(uint64_t)(m->page - 1);
 
-	/* Where it fails the pages stay and are written over: no harm. */
+	/* If the call fails, the pages stay and are written over. */
 	if (m->can_discard && end > first)
 		madvise(m->map + first, end - first, MADV_REMOVE);
 }

@@ -31,8 +31,8 @@ int region_memory_create(struct region_memory *m, int object, size_t size);
 void region_memory_destroy(struct region_memory *m);
 
 /*
- * Have pages under a range before it is written: a write to a sparse page when
- * memory is short would kill the process. 0 or -ENOSPC.
+ * Make pages under a range before it is written: a write to a sparse page without memory
+ * would kill the process. 0 or -ENOSPC.
  */
 int region_memory_commit(const struct region_memory *m, uint64_t offset,
 			 uint64_t len);

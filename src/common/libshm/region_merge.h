@@ -26,14 +26,14 @@ struct region_merge {
 	bool active;     /* keys are being entered into `joint` */
 	uint32_t goal;   /* how many of the oldest indexes it shall cover, */
 	uint32_t done;   /* of which it covers these, */
-	uint32_t bucket; /* and of the next one what is before this bucket */
+	uint32_t bucket; /* and the buckets of the next one before this */
 	uint64_t work;   /* buckets looked at since the beginning */
 };
 
 /*
- * Does the next merge of this chain need a new joint index? Its buckets, which
- * the caller makes and gives to region_merge_begin zeroed; 0: the one at the
- * chain's end has room. UINT32_MAX: no index can hold them.
+ * The number of buckets of the new joint index that the next merge of this chain needs: the
+ * caller makes them and gives them, zeroed, to region_merge_begin. 0: the index at the
+ * chain's end has room. UINT32_MAX: no index can hold the keys.
  */
 uint32_t region_merge_buckets(const struct region_merge *m,
 			      const struct region_view *view);

@@ -24,7 +24,7 @@ struct region_prefault {
 /* An image of `len` bytes has come to stay. */
 void region_prefault_expect(struct region_prefault *a, uint64_t len);
 
-/* Is there anything to do? */
+/* True: there is work to do. */
 static inline bool region_prefault_wanted(const struct region_prefault *a)
 {
 	return a->expected > 0;

@@ -24,8 +24,8 @@
 struct region_writer {
 	struct region_memory memory;
 	struct extents free;
-	struct extents gathers; /* what region_release may be asked to free */
-	struct region_payload *coming; /* those that have not got all their memory */
+	struct extents gathers; /* gathers that region_release may free */
+	struct region_payload *coming; /* payloads that have not got all their memory */
 	size_t used;            /* bytes of blocks */
 	struct region_view view; /* the current one */
 	struct extent views;     /* where the next ones go */
@@ -203,7 +203,7 @@ static int begin_merge(struct region_writer *w)
 		rc = take_for(w, &table, (uint64_t)buckets * INDEX_BUCKET);
 	if (rc)
 		return rc;
-	/* It may have been used before. */
+	/* The memory may have been used before. */
 	memset(w->memory.map + table.offset, 0, table.len);
 	region_merge_begin(&w->merge, &w->view, table.offset, buckets);
 	return 0;
@@ -386,7 +386,7 @@ void region_release(struct region_writer *w, uint64_t offset)
 struct region_payload {
 	struct payload payload; /* the first member */
 	struct region_writer *writer;
-	struct region_payload *next; /* that is coming */
+	struct region_payload *next; /* the next one that is being filled */
 	uint64_t offset;
 	uint64_t size; /* whole pages; 0: the block is the KVS's now */
 	uint64_t committed; /* bytes of it that have memory, the first */

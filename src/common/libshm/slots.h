@@ -83,8 +83,8 @@ void slots_taken(struct slots *s, enum slot_kind kind, uint32_t n);
 /* How many more entries it takes until the agent wants to be woken. */
 void slots_set_need(struct slots *s, enum slot_kind kind, uint32_t need);
 /*
- * Has any entry been announced and not taken? Looked at after slots_set_need:
- * an entry is seen here, or whoever made it has seen the new need.
+ * True: an entry was announced and not taken. Call it after slots_set_need: either this
+ * function sees the entry, or the rank that made it has seen the new need.
  */
 bool slots_waiting(const struct slots *s);
 
@@ -108,7 +108,7 @@ void slots_watch(struct slots *s, uint32_t slot, bool yes);
 void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
 		 int rc, uint64_t offset, uint64_t length, const char *text);
 
-/* Where a rank is in a ring, and what its neighbours gave; the caller's. */
+/* A rank's position in a ring, and the values of its neighbours, which are the caller's. */
 struct slot_neighbours {
 	uint64_t place, size;
 	const void *left, *right;

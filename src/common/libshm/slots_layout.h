@@ -28,7 +28,7 @@ enum slot_kind { SLOT_FENCE, SLOT_GATHER, SLOT_RING, SLOT_KINDS };
 /* ---- the slot region: written by ranks ---- */
 
 struct slots_counter {
-	_Alignas(SLOTS_LINE) _Atomic int32_t entered; /* and not yet taken */
+	_Alignas(SLOTS_LINE) _Atomic int32_t entered; /* announced and not yet taken */
 };
 
 /*
@@ -112,7 +112,7 @@ static inline uint32_t slot_ticket_after(uint32_t ticket)
 /* ---- the board: written by the agent ---- */
 
 struct slot_reply {
-	_Atomic uint32_t ticket; /* whose reply it is; stored last */
+	_Atomic uint32_t ticket; /* of the request that the reply answers; stored last */
 	int32_t rc;              /* a PMI code */
 	uint64_t offset;         /* of a gather's result in the region; a ring:
 	                            the rank's place in it */
@@ -163,7 +163,7 @@ static inline size_t slots_board_size(uint32_t count)
 	       count * sizeof(struct slot_replies);
 }
 
-/* Where in the region the slot_ring of a slot is, once a ring was answered. */
+/* Offset in the region of a slot's slot_ring, valid once a ring was answered. */
 static inline uint64_t slot_ring_offset(const struct slots_board *board,
 					uint32_t slot)
 {

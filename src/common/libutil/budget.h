@@ -24,7 +24,7 @@ struct budget {
 	uint64_t limit; /* bytes */
 	uint64_t used;
 	bool refused;   /* something was, and `log` has been told */
-	const char *option; /* what raises the limit, for people */
+	const char *option; /* the option that raises the limit, for messages */
 	const struct log_hook *log;
 };
 

@@ -19,8 +19,7 @@ struct buf {
 	size_t len;   /* bytes in use */
 	size_t cap;   /* bytes allocated */
 	size_t limit; /* bytes that may ever be in use */
-	struct budget *budget; /* what is allocated counts here; set after
-	                          buf_init, kept by buf_free; or NULL */
+	struct budget *budget; /* counts allocations; set after buf_init; or NULL */
 };
 
 /* An empty buffer that may grow to `limit` bytes. Allocates nothing. */

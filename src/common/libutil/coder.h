@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One list of fields for both directions: a coder writes what it is shown to a struct
- * buf, or reads it back from bytes. Fields are as in pack.h. The first error stays, and
- * what is read after it is 0 or NULL. Writing does not change the fields.
- *
- * One of several messages is read from a copy of their cursor, which coder_leave gives
- * back.
+ * One list of fields for both directions: a coder writes the fields it is given to a struct
+ * buf, or reads them from bytes. Fields are as in pack.h. The first error stays; what is
+ * read after it is 0 or NULL. Writing does not change the fields. To read one of several
+ * messages, use a copy of their cursor, which coder_leave gives back.
  */
 #ifndef PMI2X_CODER_H
 #define PMI2X_CODER_H

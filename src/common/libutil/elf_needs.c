@@ -77,7 +77,7 @@ static const Elf64_Phdr *find_segment(const struct elf *e, uint32_t type)
 	return NULL;
 }
 
-/* Where in the file an address of its memory is. 0: nowhere. */
+/* Offset in the file of an address in memory; 0: it is not in the file. */
 static uint64_t offset_of(const struct elf *e, uint64_t address)
 {
 	for (unsigned i = 0; i < e->nsegments; i++) {

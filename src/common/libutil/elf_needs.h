@@ -28,7 +28,7 @@ enum elf_need {
 	ELF_NEEDS_AUDITOR, /* of one whose code the loader itself calls */
 };
 
-/* One of them; `name` is gone afterwards. False: enough. */
+/* Called for each; `name` is valid during the call. Return false to stop. */
 typedef bool elf_use(void *arg, enum elf_need need, const char *name);
 
 /*

@@ -18,7 +18,7 @@ struct payload {
 	uint32_t refs;
 	size_t len;
 	unsigned char *data;    /* NULL when virtual */
-	struct payload *parent; /* what a slice keeps alive */
+	struct payload *parent; /* kept alive by a slice */
 	/*
 	 * Gives the object and its bytes back; NULL: free(). Set by whoever
 	 * made it part of something larger (libshm's region_payload_new).
@@ -27,7 +27,7 @@ struct payload {
 	struct budget *budget; /* the bytes count there until they go; or NULL */
 };
 
-/* One reference to `len` uninitialised bytes. NULL when there is no memory. */
+/* One reference to `len` uninitialised bytes, or NULL: no memory. */
 struct payload *payload_new(size_t len);
 /* Counted against a budget (NULL: none), which may refuse. */
 struct payload *payload_new_in(struct budget *budget, size_t len);
@@ -73,8 +73,10 @@ int payload_vec_add_all(struct payload_vec *v, const struct payload_vec *from);
 void payload_vec_drop(struct payload_vec *v, size_t count);
 /* Drop all references; the list is empty and usable again. */
 void payload_vec_clear(struct payload_vec *v);
-/* One payload with all the bytes (a reference, when there is just one item). Counted
- * as the first item is. */
+/*
+ * One payload with all the bytes: a reference, if there is one item only. Counted in the
+ * budget of the first item.
+ */
 struct payload *payload_vec_join(const struct payload_vec *v);
 
 #endif

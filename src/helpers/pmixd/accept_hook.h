@@ -17,7 +17,7 @@
  */
 int accept_hook_make(void);
 
-/* Has the library listened? If not, no client would ever reach it. */
+/* True: libpmix listens through the hook. Otherwise no client could ever connect. */
 bool accept_hook_is_used(void);
 
 /*

@@ -84,7 +84,9 @@ static void ask(struct clients *c, struct waiting *w, const struct client_hello 
 		w->verdict = refused ? REFUSED : ADMITTED;
 }
 
-/* It is this rank: may it come? Undecided: not yet. */
+/*
+ * Decide whether a client that says it is this rank may come; undecided: ask again later.
+ */
 static void decide(struct clients *c, struct waiting *w, const struct client_hello *hello)
 {
 	bool waited = w->until && server_now() >= w->until;

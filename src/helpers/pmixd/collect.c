@@ -11,7 +11,7 @@
 
 /* The data of a rank. */
 struct modex_blob {
-	struct payload *message; /* that has brought them; NULL: there are none */
+	struct payload *message; /* the message with the entries; NULL: there are none */
 	const char *data;
 	uint32_t len;
 	bool given;          /* to libpmix */

@@ -22,7 +22,7 @@
 
 enum collect_kind {
 	COLLECT_NODE = 'S', /* libpmix's collection of a node */
-	COLLECT_RANK = 'D', /* what a rank has committed */
+	COLLECT_RANK = 'D', /* data that a rank has committed */
 };
 
 struct collect;

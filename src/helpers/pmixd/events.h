@@ -23,7 +23,7 @@ enum event_type {
 	EVENT_GET,       /* data of a rank of another node are asked for */
 	EVENT_SPAWN,     /* a client starts others */
 	EVENT_NAMES,     /* a client publishes, takes back or looks up */
-	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
+	EVENT_COMMITTED, /* libpmix has the data that a rank of this node has committed */
 };
 
 /* How libpmix gets the answer to a call: one of these functions, or none. */
@@ -40,7 +40,7 @@ struct event {
 	struct event *next;
 	enum event_type type;
 	pmix_nspace_t nspace;
-	uint32_t rank;       /* whose; of FENCE and GROUP unused */
+	uint32_t rank;       /* the client's rank; unused for FENCE and GROUP */
 	int32_t status;      /* of ABORT: exit code; of COMMITTED: of libpmix */
 	uint32_t timeout_ms; /* of GET, FENCE and CONNECT; EVENT_NO_TIMEOUT: none */
 	bool collect;        /* of FENCE: with data */

@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	}
 	if (confine_begin(&c, why))
 		return program_give_up(why);
-	if (geteuid() != c.uid) /* who is not root stays who he is */
+	if (geteuid() != c.uid) /* a user that is not root stays */
 		o.uid = geteuid();
 	(void)crash_watch();
 	(void)access(o.library, R_OK); /* mounts its file system: see foreign.h */

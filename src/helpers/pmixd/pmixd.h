@@ -39,7 +39,7 @@ enum pmixd_fd {
 
 #define PMIXD_ARGS 10 /* before the cgroups, the program's name among them */
 
-/* Where clients find what the server knows; by what each is called. */
+/* Where clients find the server's data, as libpmix names it. */
 enum pmixd_gds {
 	PMIXD_GDS_AUTO, /* "auto": in shared memory, if libpmix has such as can be found
 	                   by who has connected */

@@ -33,7 +33,7 @@ struct program {
 	struct server *server;
 	struct clients *clients;
 	uint64_t strangers; /* connections of other users */
-	bool serves;        /* and has said so */
+	bool serves;        /* ready for clients, as the agent knows */
 };
 
 /* ---- the host ---- */

@@ -8,9 +8,9 @@
 struct program_options {
 	struct server_options server;
 	const char *library;
-	uint32_t uid; /* whose processes are clients */
-	bool listens; /* else the host hands clients over */
-	const char *unrestricted; /* what foreign_restrict could not do; "": nothing */
+	uint32_t uid; /* the user whose processes are clients */
+	bool listens; /* false: the host hands clients over */
+	const char *unrestricted; /* what foreign_restrict could not set; "": all is set */
 };
 
 /* Serve until the agent or the host ends the connection. The exit code. */

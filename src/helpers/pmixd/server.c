@@ -155,7 +155,10 @@ static int deliver(const struct server *s, const struct pmix_msg *m)
 	return 0;
 }
 
-/* Whoever has asked for it is told, here and elsewhere. */
+/*
+ * Tell libpmix of a rank's death, so that it notifies clients that asked for it, on all
+ * nodes.
+ */
 static int tell_death(struct server *s, const struct job *j, uint32_t rank)
 {
 	struct notification n = {

@@ -18,7 +18,7 @@
 
 struct server_options {
 	const char *dir;
-	bool shared; /* it serves namespaces that come and go: see pmixd.h */
+	bool shared; /* namespaces come and go: pmixd.h */
 	enum pmixd_gds gds;
 	enum pmixd_collect collect;
 };

@@ -129,7 +129,7 @@ static int send_call_with(struct server *s, struct job *j, struct event *e,
 	c = add_call(s, j, e, answer);
 	if (!c)
 		return refuse(e, -ENOMEM);
-	e->xns_connect = NULL; /* it is the call's */
+	e->xns_connect = NULL; /* the call has it now */
 	if (m->op == PMIX_OP_CONSTRUCT)
 		keep_members(c, e);
 	m->nspace = j->number;
@@ -316,7 +316,7 @@ int server_enter(struct server *s, struct job *j, struct event *e)
 			 group_answer(j, &e->callback, e->ranks, e->count, NULL, 0);
 }
 
-/* It has ended well. */
+/* The group operation succeeded. */
 static int end_group(struct call *c, const struct pmix_msg *m)
 {
 	int rc = group_answer(c->job, &c->callback, c->ranks, c->count, m->data, m->len);
@@ -325,7 +325,7 @@ static int end_group(struct call *c, const struct pmix_msg *m)
 	return rc;
 }
 
-/* Its members of this namespace have met. */
+/* All members of this namespace have entered the connect. */
 static int end_xns_connect(struct server *s, struct call *c, const struct pmix_msg *m)
 {
 	server_xns_gathered(s, c, m);

@@ -99,7 +99,7 @@ int server_committed(struct server *s, const struct event *e)
 	while (*at && (*at)->dmodex_request != e->id)
 		at = &(*at)->next;
 	if (!*at)
-		return 0; /* nobody waits any more */
+		return 0; /* no request waits any more */
 	return end_fetch(s, at, e->status ? -ENOENT : 0, NULL, e->data, e->len);
 }
 

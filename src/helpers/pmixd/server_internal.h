@@ -33,22 +33,22 @@ struct job {
 	struct client_session *sessions; /* by slot */
 	bool miscounted; /* libpmix leaves out a rank whose program was killed */
 	bool pmi;        /* ranks of this node use PMI, too */
-	uint64_t groups; /* that this node has entered */
+	uint64_t groups; /* number that this node has entered */
 };
 
 /* A call of libpmix that gets its answer once the agent has given one. */
 struct call {
 	struct call *next;
 	uint64_t id;
-	enum pmix_msg_type answer; /* that is expected: as ENDED */
+	enum pmix_msg_type answer; /* the expected answer, such as ENDED */
 	struct job *job;
 	struct callback callback;
-	bool group;                /* that is constructed */
+	bool group;                /* constructs a group */
 	struct xns_connect *xns_connect; /* of a connection with other namespaces */
 	uint32_t *ranks;           /* its members; NULL: all */
 	uint32_t count;
 	int64_t deadline; /* server_now: then it is answered; SERVER_NEVER: there is none */
-	bool late;        /* it has been: what the agent answers comes too late */
+	bool late;        /* answered already: the agent's answer is dropped */
 };
 
 #define SERVER_NEVER INT64_MAX
@@ -108,7 +108,7 @@ struct server {
 /* ---- server.c ---- */
 
 struct job *server_job(const struct server *s, uint32_t number);
-struct job *server_job_named(const struct server *s, const char *name); /* or NULL */
+struct job *server_job_named(const struct server *s, const char *name); /* NULL: none */
 /* An answer to a call of libpmix, with data, malloc'ed, or none. */
 void server_answer(const struct callback *callback, pmix_status_t status, char *data,
 		   size_t len);
@@ -130,7 +130,7 @@ int server_tell_connected(struct server *s, const struct job *j, uint32_t rank);
 pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_t count);
 /* The rank's client has finalized. */
 void server_end_session(struct job *j, uint32_t rank);
-/* Its connection has ended without PMIx_Finalize. */
+/* The client's connection ended without PMIx_Finalize. */
 void server_lose_session(struct server *s, struct job *j, uint32_t rank);
 /* The last program of one of these slots was killed: libpmix reports that, or will. */
 bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count);

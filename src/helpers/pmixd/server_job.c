@@ -29,10 +29,10 @@ static int done(const struct server *s, pmix_status_t status, const char *what,
 /* ---- libpmix ---- */
 
 /*
- * So that libpmix does not load what the node has found out already, nor hwloc's plugins,
- * which are for finding out: PMIXD_HOME has none. DIR will not do: it belongs to the user.
- * A process that finds it out by itself leaves out what pmi2x-topology does, and libxml2:
- * hwloc's own writer is the quicker.
+ * Give libpmix the file of the node's topology. Otherwise it would load the topology again,
+ * with hwloc's plugins for discovery: PMIXD_HOME has no plugins, and DIR belongs to the
+ * user. A process that discovers it alone omits what pmi2x-topology does, and needs no
+ * libxml2: hwloc's own writer is faster.
  */
 static int set_topology_environment(const struct server *s, const struct pmix_nspace *n)
 {

@@ -175,7 +175,7 @@ int server_xns_enter(struct server *s, struct job *j, struct event *e)
 		return 0;
 	}
 	x->with_data = e->collect || (e->type == EVENT_CONNECT && !e->destruct);
-	e->type = EVENT_CONNECT; /* also a fence, but in the namespace */
+	e->type = EVENT_CONNECT; /* a fence, too, is a connect in its own namespace */
 	take_members(e, j, x);
 	e->xns = false;
 	e->text = strdup(x->tag);
@@ -226,7 +226,7 @@ static int publish(struct server *s, struct call *c, const struct pmix_msg *m)
 	char mark = m->status ? FAILED : m->len > NAMES_BYTES_MAX / 2 ? TOO_MUCH : 0;
 
 	name_key(key, c->xns_connect, c->job->nspace.name);
-	if (mark) { /* nobody is to wait for the data */
+	if (mark) { /* publish the mark, so that no namespace waits for data */
 		item.value = &mark;
 		item.len = 1;
 	}

@@ -16,12 +16,12 @@
 
 #include "helpers/pmixd/pmixd.h"
 
-#define PIECE 65536 /* that is looked at; a multiple of any page's size */
+#define PIECE 65536 /* bytes looked at in one go; a multiple of each page size */
 
 /* How the names of large files begin. Clients write into none of them. */
 static const char *const segments[] = { "smseg-", "smdataseg-" };
 
-/* Where libpmix makes them, below `dir`. */
+/* The directory below `dir` in which libpmix makes its files. */
 static void name_store(char out[NAME_MAX])
 {
 	snprintf(out, NAME_MAX, "pmix_dstor_ds21_%d", (int)getpid());

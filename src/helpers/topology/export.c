@@ -89,7 +89,7 @@ int topology_export(int fd, char why[TOPOLOGY_WHY_MAX])
 
 	setenv(HWLOC_PLUGINS_LEFT_OUT, HWLOC_PLUGINS_OF_GPUS, 0);
 	setenv("HWLOC_LIBXML_EXPORT", "0", 0); /* its own writer is the quicker */
-	setenv("HWLOC_HIDE_ERRORS", "2", 0);   /* nobody reads them */
+	setenv("HWLOC_HIDE_ERRORS", "2", 0);   /* no user would read them */
 	if (hwloc_topology_init(&topology))
 		return failed(why, errno, "hwloc cannot start");
 	rc = load(topology, why);

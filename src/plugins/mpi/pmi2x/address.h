@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where nodes are, and how to reach an agent through Slurm. */
+/* Addresses of the nodes, and the way to reach an agent through Slurm. */
 #ifndef PMI2X_ADDRESS_H
 #define PMI2X_ADDRESS_H
 

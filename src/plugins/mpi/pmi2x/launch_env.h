@@ -29,8 +29,8 @@ enum launch_kill { LAUNCH_KILL_UNSAID, LAUNCH_KILL_NO, LAUNCH_KILL_YES };
 /* The kind of the step's program, as srun sees it. */
 enum launch_program {
 	LAUNCH_PROGRAM_OTHER,
-	LAUNCH_PROGRAM_MPI,  /* it needs an MPI library */
-	LAUNCH_PROGRAM_PMIX, /* it needs one that uses PMIx only */
+	LAUNCH_PROGRAM_MPI,  /* linked with an MPI library */
+	LAUNCH_PROGRAM_PMIX, /* linked with an MPI library that uses PMIx only */
 };
 
 struct launch_env {
@@ -60,7 +60,7 @@ uint32_t launch_leader(uint32_t job, uint32_t het_job);
 
 /* "<job>.<step>", malloc'ed; NULL: no memory. */
 char *launch_jobid(uint32_t job, uint32_t step);
-/* Is it that, two numbers and nothing else? Such a text can stand in a log. */
+/* True: two numbers and nothing else, which may stand in a log. */
 bool launch_is_jobid(const char *text);
 
 /* Slurm's env_array_overwrite_fmt clears 256 KiB at each call; this does not. */

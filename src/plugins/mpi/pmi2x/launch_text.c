@@ -40,7 +40,9 @@ bool launch_is_jobid(const char *text)
 	       decimal_u32(dot + 1, 0, UINT32_MAX, &number);
 }
 
-/* One item, "4" or "2(x3)": its sum, and *rest behind it; 0 when it is neither. */
+/*
+ * The sum of one item, "4" or "2(x3)", and the text behind it in *rest; 0: it is neither.
+ */
 static unsigned long long cpus_of_item(const char *text, char **rest)
 {
 	unsigned long count, times = 1;

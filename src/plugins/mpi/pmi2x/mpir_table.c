@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which tasks have been started: srun notes their pids for debuggers, in the table
- * of the MPIR process acquisition interface. A program that starts steps
- * through Slurm's library has none.
+ * The tasks that have been started: srun writes their pids for debuggers into the table of
+ * the MPIR process acquisition interface. A program that starts steps through Slurm's
+ * library has no such table.
  */
 #include "mpir_table.h"
 

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * Has the slurmstepd of this task (of all het components) answered the launch
- * with its pid? The task may have ended since. False also where srun does not
- * say. Any thread of srun, from prelaunch to client_fini.
+ * True: the slurmstepd of this task (counted over all het components) has answered the
+ * launch with the task's pid; the task may have exited since. False also where srun has no
+ * table. For any thread of srun, from prelaunch to client_fini.
  */
 bool task_is_started(uint32_t task);
-/* Have all tasks started? True where srun does not say. */
+/* True: all tasks have started, or srun has no table. */
 bool all_tasks_are_started(void);
 
 #endif

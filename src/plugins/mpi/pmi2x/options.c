@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One table of options: what is allowed, and what is said about the rest. */
+/* One table of options: the allowed values, and the messages about others. */
 #include "options.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ struct option_kind {
 	void (*show)(const struct conf *c, const struct option *o,
 		     char out[OPTION_TEXT_MAX]);
 	void (*allowed)(const struct option *o, char out[OPTION_TEXT_MAX]);
-	const char *unset; /* what is used when `show` says "" */
+	const char *unset; /* the value in use when `show` returns "" */
 	/* For the site's own sake: which values of a job are not above it. NULL: all. */
 	bool (*may)(uint32_t job, uint32_t site);
 	const char *const *words; /* of the values from min to max, or NULL */

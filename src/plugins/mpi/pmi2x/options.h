@@ -31,11 +31,11 @@ enum conf_pmix {
 	CONF_PMIX_EARLY, /* with the first task; tasks wait for it */
 };
 
-/* Where PMIx clients find what the server knows. */
+/* Where PMIx clients find the server's data. */
 enum conf_pmix_gds { CONF_PMIX_GDS_AUTO, CONF_PMIX_GDS_HASH };
 
 struct conf {
-	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
+	uint32_t tree_width; /* TREE_WIDTH_AUTO: chosen by size */
 	uint32_t handshake_s;
 	uint32_t connect_s;
 	uint32_t drain_s;

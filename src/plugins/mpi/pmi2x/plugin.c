@@ -125,7 +125,10 @@ mpi_plugin_client_state_t *mpi_p_client_prelaunch(const mpi_step_info_t *step,
 {
 	struct srun *state;
 
-	/* It launches for srun --async; slurmstepd refuses such a step by name. */
+	/*
+	 * slurmctld launches for srun --async; slurmstepd rejects such a step with an error
+	 * that says so.
+	 */
 	if (running_in_slurmctld() || running_in_slurmstepd())
 		return plugin;
 	pthread_mutex_lock(&plugin->lock);

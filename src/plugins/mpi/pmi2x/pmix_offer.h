@@ -18,7 +18,7 @@ struct pmix_offer {
 	const char *collect;
 	enum supervisor_pmix when;
 	bool tasks_wait;
-	char *lacks;   /* what the node has not, for people; NULL: nothing */
+	char *lacks;   /* what the node lacks, as a text; NULL: nothing */
 	char *failure; /* of the step: PMIx was asked for, and is not there; or NULL */
 };
 

@@ -92,7 +92,10 @@ static bool wants_hosts(const struct spawn_request *r)
 	return false;
 }
 
-/* One name a process: those of a command block by block over its nodes. */
+/*
+ * One name for each process; a command's processes are placed block by block over its
+ * nodes.
+ */
 static int put_hosts(struct buf *b, const struct spawn_command *c,
 		     char *const *nodes, uint32_t nnodes)
 {
@@ -302,7 +305,7 @@ static int set_files(posix_spawn_file_actions_t *files, int fd)
 	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO,
 						  "/dev/null", O_RDONLY, 0);
 
-	if (!rc) /* also of the same number: takes CLOEXEC away */
+	if (!rc) /* dup2 takes CLOEXEC away, also from the same number */
 		rc = posix_spawn_file_actions_adddup2(files, fd, CHANNEL_FD);
 	return rc ? rc : close_others(files);
 }

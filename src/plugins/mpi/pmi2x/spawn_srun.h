@@ -24,7 +24,7 @@
 
 struct spawn_place {
 	const char *srun;     /* path of srun, or a name to look for in PATH */
-	uint32_t job_id;      /* whose allocation is used */
+	uint32_t job_id;      /* the job in which the step runs */
 	const char *jobid;    /* of the spawning step */
 	char *const *nodes;   /* of the spawning step, for commands without host */
 	uint32_t nnodes;
@@ -41,8 +41,8 @@ int spawn_srun_args(const struct spawn_request *r, const struct spawn_place *p,
 		    char ***args);
 
 /*
- * Its environment: `env` without what belongs to the spawning step, and with
- * what the new one needs; `fd` is its end of the pair. Errors as above.
+ * The environment of the new srun: `env` without the variables of the spawning step, and
+ * with those of the new one; `fd` is its end of the socket pair. Errors as above.
  */
 int spawn_srun_env(const struct spawn_request *r, const struct spawn_place *p,
 		   char *const *env, int fd, char ***out);

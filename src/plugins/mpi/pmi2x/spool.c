@@ -20,7 +20,7 @@ static bool is_safe(const char *spool)
 	struct stat st;
 
 	if (stat(spool, &st))
-		return true; /* what is made there fails, and says why */
+		return true; /* creating a file there fails, with its reason */
 	return (!st.st_uid || st.st_uid == geteuid() ||
 		st.st_uid == slurm_conf.slurm_user_id) &&
 	       !(st.st_mode & S_IWOTH);

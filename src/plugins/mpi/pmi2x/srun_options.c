@@ -23,7 +23,7 @@ static slurm_opt_t *find_component(option_test *test)
 	slurm_list *components = dlsym(RTLD_DEFAULT, "opt_list");
 
 	if (!opt || !components || !dlsym(RTLD_DEFAULT, "sropt"))
-		return NULL; /* it is not srun */
+		return NULL; /* not srun */
 	if (*components)
 		return list_find_first(*components, test, NULL);
 	return test(opt, NULL) ? opt : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which application of a step a rank belongs to. Applications are the components of a
- * het step, or the lines of the file of srun --multi-prog, or what a spawn has asked for.
+ * The application of a step to which a rank belongs: a component of a het step, a line of
+ * the file of srun --multi-prog, or a command of a spawn.
  */
 #ifndef PMI2X_STEP_APPS_H
 #define PMI2X_STEP_APPS_H

@@ -7,7 +7,7 @@
 
 #include "step_layout.h"
 
-/* One form for plain steps and for het steps; points into Slurm's record. */
+/* One form of layout for plain and het steps; points into Slurm's record. */
 struct raw_layout {
 	const char *node_list;
 	uint32_t nnodes;

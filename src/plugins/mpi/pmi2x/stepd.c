@@ -265,7 +265,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->debug = get_log_level() >= SLURM_LOG_LEVEL_DEBUG;
 }
 
-/* Where the links are to be, if not where NodeAddr is. 0, or fail(). */
+/* Choose the network of the links, if it is not NodeAddr's. 0, or fail(). */
 static int choose_network(struct agent_options *o, struct stepd *s,
 			  const struct conf *conf, const char *node)
 {
@@ -433,7 +433,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	conf_override(&own, *env, &notes);
 	if (s->launch.kill != LAUNCH_KILL_UNSAID)
 		own.kill_on_failure = s->launch.kill == LAUNCH_KILL_YES;
-	else if (s->launch.no_kill) /* it goes on without what it has lost */
+	else if (s->launch.no_kill) /* the step goes on without lost nodes */
 		own.kill_on_failure = 0;
 	conf_agreed(&own, s->settings);
 	describe_step(s, &own, step, *env);

@@ -21,9 +21,9 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 			  const struct conf *conf);
 
 /*
- * This process has forked: start the agent's thread, if it is slurmstepd, and for the first time.
- * slurmstepd changes ids before it forks tasks, which interrupts every thread
- * that is there; none is needed before the first task.
+ * This process has forked: start the supervisor's thread, if this is slurmstepd and the
+ * first time. slurmstepd changes its user before it forks tasks, which interrupts all
+ * threads that exist; none is needed before the first task.
  */
 void stepd_forked(struct stepd *s);
 

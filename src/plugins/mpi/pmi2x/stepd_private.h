@@ -36,10 +36,10 @@ struct stepd {
 	int topology_program; /* the file of pmi2x-topology; -1 */
 	struct pmix_step pmix_step;
 	struct pmix_offer pmix;
-	uint32_t job; /* whose step is killed when srun cannot be told */
+	uint32_t job; /* the job whose step is killed when srun cannot be reached */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
-	char settings[OPTION_TEXT_MAX]; /* what all nodes must have alike */
+	char settings[OPTION_TEXT_MAX]; /* settings that all nodes must share */
 	char notes[LOG_LINE_MAX]; /* for the user, about the job's options */
 	char *failure; /* why there is no agent; NULL: there is one */
 };

@@ -14,7 +14,7 @@
 
 /* Remove both where they name a file of ours: an outer step's. */
 void topology_env_remove(char **env);
-/* Has the user said where hwloc is to look? */
+/* True: the user has set where hwloc looks. */
 bool topology_env_is_chosen(char *const *env);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where slurmstepd puts the node's topology: in slurmd's spool directory (spool.h). */
+/*
+ * The path at which slurmstepd puts the node's topology, in slurmd's spool directory
+ * (spool.h).
+ */
 #ifndef PMI2X_TOPOLOGY_FILE_H
 #define PMI2X_TOPOLOGY_FILE_H
 

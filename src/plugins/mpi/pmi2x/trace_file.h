@@ -24,7 +24,7 @@ struct trace_file;
  */
 struct trace_file *trace_file_create(const char *dir, const char *jobid,
 				     const struct log_hook *log);
-/* This number of nodes more will send a record. */
+/* Expect a record from this many more nodes. */
 void trace_file_expect(struct trace_file *t, uint32_t nodes);
 /* The record of a node; one that came already or is no line is ignored. */
 void trace_file_add(struct trace_file *t, uint32_t position, const void *data,
