@@ -101,7 +101,7 @@ class Measured(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stdout.count("DIFFER"), 8)
 
-    def test_what_is_missing(self):
+    def test_missing_measurements_are_an_error(self):
         costs = validate.Costs(0, 1e-4, 1e-5, 1e-9)
         write(self.path, costs, validate.points(OPTIONS, [16]))
         done = run("--measured", self.path)

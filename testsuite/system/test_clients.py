@@ -62,7 +62,7 @@ def test_singletons_are_told_of_by_the_agent(cluster, kind, alone, tmp_path):
         assert step.result().ok().stderr.count(TOLD) == 1
 
 
-def test_others_are_not(srun, kind, alone, hello):
+def test_programs_that_are_no_singletons_are_not_reported(srun, kind, alone, hello):
     """One rank; programs without MPI; an MPI program that is served."""
     needs_pmi2x(kind)
     for step in (["-n1", alone], [*STEP, "true"], [*STEP, hello]):

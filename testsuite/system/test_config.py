@@ -180,7 +180,7 @@ def test_region_size(srun, raw, kind, mib, says):
     result.says(says)
 
 
-def test_what_is_the_sites(configured, raw):
+def test_job_cannot_raise_limits_of_the_site(configured, raw):
     """A job can raise how long it waits itself, not how long it holds a node."""
     cluster = configured(
         "Pmi2xDrainTimeout=3\nPmi2xRegionSize=16\nPmi2xConnectTimeout=5\n"

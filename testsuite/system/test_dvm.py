@@ -174,7 +174,7 @@ def test_time_limit(local):
     result.says("the time limit of the task was reached")
 
 
-def test_who_does_not_hear_is_killed(dvm):
+def test_task_that_ignores_sigterm_is_killed(dvm):
     dvm("up", "--local", "1", "--slots", "2", "--grace", "1").ok()
     deaf = "trap '' TERM; echo; while :; do sleep 0.1; done"
     result = dvm("run", "--time", "0:1", "sh", "-c", deaf)
@@ -182,7 +182,7 @@ def test_who_does_not_hear_is_killed(dvm):
     dvm("down").ok()
 
 
-def test_what_a_task_leaves_behind_is_killed(local, tmp_path):
+def test_processes_left_behind_by_a_task_are_killed(local, tmp_path):
     mark = tmp_path / "pid"
     local("run", "sh", "-c", f"sleep 600 & echo $! >{mark}").ok()
     pid = int(mark.read_text())

@@ -64,7 +64,7 @@ setsid env -i {0} 600 > /dev/null 2>&1 &
 """
 
 
-def test_what_leaves_its_group_ends_with_its_task(local, tmp_path, stray):
+def test_process_that_left_its_group_ends_with_its_task(local, tmp_path, stray):
     """... and not before, whatever else ends."""
     program, count = stray
     go = tmp_path / "go"
@@ -130,7 +130,7 @@ def test_task_that_kills_its_session_costs_one_node(local, env, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-dvm-head"])
-def test_what_is_left_when_a_daemon_dies(local, env, stray, name):
+def test_ranks_of_a_daemon_that_dies_are_ended(local, env, stray, name):
     program, count = stray
     local("submit", "sh", "-c", STRAYS.format(program) + f"exec {program} 600").ok()
     wait_until(lambda: count() == 4)

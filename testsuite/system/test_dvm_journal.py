@@ -85,7 +85,7 @@ def test_heads_that_are_killed(dvm, env, journal, tmp_path):
     assert journal.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_ran_is_run_again_or_lost(dvm, env, journal, tmp_path):
+def test_running_tasks_are_run_again_or_lost(dvm, env, journal, tmp_path):
     go = tmp_path / "go"
     work = f"until [ -e {go} ]; do sleep 0.05; done; exit $PMI2X_DVM_INSTANCE"
     dvm("submit", "sh", "-c", work).ok()

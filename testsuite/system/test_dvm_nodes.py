@@ -228,7 +228,7 @@ def test_a_node_leaves(dvm, up, tmp_path):
     assert dvm("run", "sh", "-c", "echo $SLURMD_NODENAME").ok().lines == ["n0"]
 
 
-def test_what_runs_too_long_on_a_node_that_leaves(dvm, up):
+def test_task_over_the_grace_of_a_leaving_node_is_moved(dvm, up):
     work = "[ $PMI2X_DVM_INSTANCE = 1 ] || exec sleep 600; echo on $SLURMD_NODENAME"
     numbers = dvm("submit", "-c4", "--array", "1-2", "sh", "-c", work).ok().lines
     wait_until(lambda: status(dvm)["running"] == 2)
@@ -368,7 +368,7 @@ def test_second_dvm_of_a_job_needs_share(cluster, prefix, tmp_path):
     assert not living(base)
 
 
-def test_what_is_no_client(up, dvm):
+def test_connection_that_is_no_client_is_closed(up, dvm):
     """It is closed, and nobody else is."""
     port = next(line for line in up.read_text().splitlines() if "head" in line).split()[2]
     with socket.create_connection(("127.0.0.1", int(port))) as s:

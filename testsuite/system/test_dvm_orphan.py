@@ -62,7 +62,7 @@ def ran(tmp_path):
     return {p.name: len(p.read_text().split()) for p in tmp_path.glob("ran.*")}
 
 
-def test_what_runs_goes_on(dvm, env, journal, tmp_path):
+def test_running_tasks_go_on(dvm, env, journal, tmp_path):
     """The same processes; what ends while there is no head has ended."""
     dvm("submit", "--array", "1-7", "sh", "-c", until(tmp_path / "go")).ok()
     dvm("submit", "sh", "-c", until(tmp_path / "early", "exit 3")).ok()
@@ -224,7 +224,7 @@ def test_more_nodes_than_wait(dvm, env, journal):
     assert dvm("submit", "--wait", "-N3", "-n3", "true").ok()
 
 
-def test_what_was_cancelled(dvm, env, journal, tmp_path):
+def test_cancelled_tasks_end(dvm, env, journal, tmp_path):
     """It does not end before another head comes, who asks again."""
     trap = f"trap '[ -e {tmp_path}/deaf ] || exit 5' TERM; "
     (tmp_path / "deaf").touch()
@@ -243,7 +243,7 @@ def test_one_head_at_a_time(dvm, env, journal):
     assert status(dvm)["nodes"][0]["state"] == "up"
 
 
-def test_where_they_are_cannot_be_read(dvm, env, journal, tmp_path):
+def test_unreadable_list_of_daemons_is_an_error(dvm, env, journal, tmp_path):
     """They wait on, for a head that finds them."""
     dvm("submit", "sh", "-c", until(tmp_path / "go")).ok()
     wait_until(lambda: ran(tmp_path))

@@ -158,7 +158,7 @@ def test_one_that_cannot_start_ends_all(dvm, env):
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
 
 
-def test_so_many_nodes_each(dvm, env):
+def test_dvm_nodes_sets_the_size_of_each_dvm(dvm, env):
     up = dvm("up", "--local", "5", "--slots", "1", "--dvm-nodes", "2", "--name", NAME)
     assert "5 nodes, 3 DVMs" in up.ok().stdout
     of = [n["dvm"] for n in status(dvm)["nodes"]]

@@ -59,7 +59,7 @@ def pids_in(directory, count):
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_who_is_waited_for(local, raw, nodes):
+def test_why_names_the_late_rank(local, raw, nodes):
     """Rank 0 enters the fence late, the others wait in it."""
     task = submit(local, "-n4", f"-N{nodes}", *raw("late", "2", "600"))
     words = "waiting for 1 of 4 ranks: 0 (node local"

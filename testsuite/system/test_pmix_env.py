@@ -47,7 +47,7 @@ def variables(result):
     return {name: value for name, value, *_ in pairs if name.startswith(("PMI", "MPIR"))}
 
 
-def test_what_a_rank_is_told(srun):
+def test_rank_gets_the_variables_of_pmix(srun):
     env = variables(srun("-N1", "-n1", "env", env=FOREIGN))
     assert env["PMIX_NAMESPACE"] == "pmi2x." + env["PMI_JOBID"]
     assert env["PMIX_RANK"] == env["PMI_RANK"] == "0"
@@ -59,7 +59,7 @@ def test_what_a_rank_is_told(srun):
     assert "PMIX_ID" not in env
 
 
-def test_what_the_user_chooses_stays(srun):
+def test_variables_of_the_user_stay(srun):
     env = {"MPIR_CVAR_PMI_VERSION": "2"}
     assert variables(srun("-N1", "-n1", "env", env=env)).items() > env.items()
 
@@ -88,7 +88,7 @@ def test_a_terminal_gets_none(cluster):
 
 
 @pytest.mark.parametrize("library", ["mpich", "impi"])
-def test_who_speaks_pmi(srun, request, program, ofi, library):
+def test_mpi_libraries_with_pmi_start(srun, request, program, ofi, library):
     """MPICH 5 does not start when it finds two servers, and is not told which."""
     wheel = request.getfixturevalue(f"{library}_wheel")
     env = {**ofi, "I_MPI_ROOT": str(wheel)}

@@ -141,19 +141,19 @@ def hidden(exercise):
     return command
 
 
-def test_others_do_not_wait(nodes, lacking, hidden):
+def test_other_nodes_do_not_wait(nodes, lacking, hidden):
     result = nodes.srun(*STEP, *hidden("exec sleep 600")).failed()
     result.says(f"PMIx fence 0 failed: {lacking}")
 
 
-def test_who_has_gone_is_not_waited_for(nodes, lacking, hidden):
+def test_exited_ranks_are_not_waited_for(nodes, lacking, hidden):
     """Perhaps the node has nobody any more who knows what it lacks."""
     result = nodes.srun(*STEP, *hidden("exit 0")).failed()
     result.says("PMIx fence 0 failed: ")
     result.says("node n2")
 
 
-def test_who_asks_for_it_by_name(nodes, lacking, exercise):
+def test_early_pmix_fails_with_the_lacking_library(nodes, lacking, exercise):
     result = nodes.srun(*STEP, exercise, "job", env={"PMI2X_PMIX": "early"}).failed()
     result.says(lacking)
 

@@ -113,14 +113,14 @@ def test_nothing_is_left(cluster, fenced, end):
     wait_until(lambda: not list(cluster.dir.glob("spool/*/pmi2x.pmix.*")))
 
 
-def test_who_does_not_see_it(srun, exercise):
+def test_rank_that_cannot_see_the_store_asks_the_server(srun, exercise):
     """As in a container: the server is asked. Nobody complains."""
     script = f'{STORE}=/nowhere exec "$0" exchange'
     result = srun(*SMALL, "sh", "-c", script, exercise, env=EARLY).ok()
     assert not result.stderr, result
 
 
-def test_who_comes_after_others(srun, exercise):
+def test_second_program_of_a_rank_asks_the_server(srun, exercise):
     """There is a lock for each rank; who is one too many asks the server."""
     script = '"$0" exchange && exec "$0" exchange'
     result = srun(*SMALL, "sh", "-c", script, exercise, env=EARLY).ok()

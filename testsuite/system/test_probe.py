@@ -54,7 +54,7 @@ def test_abort(srun, probe):
     assert result.seconds < 30, result
 
 
-def test_what_the_server_offers(srun, kind, probe):
+def test_probe_shows_what_the_server_offers(srun, kind, probe):
     ours = srun("-N2", "-n4", probe).ok()
     stock = srun("-N2", "-n4", probe, mpi=STOCK).ok()
     if kind == STOCK:

@@ -39,7 +39,7 @@ def paths(result, nodes=2):
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_who_asks_gets_a_file(cluster, raw, version):
+def test_rank_that_asks_gets_a_file(cluster, raw, version):
     result = cluster.srun(*TWO_NODES, *raw("topology", version)).ok()
     for path in paths(result):
         wait_until(lambda: not os.path.exists(path))

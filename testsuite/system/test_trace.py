@@ -118,7 +118,7 @@ def test_other_client(srun, tool, raw, traces):
     assert [w["ranks"] for w in waits] == [12] * len(waits) and waits
 
 
-def test_who_is_waited_for(srun, tool, raw, traces):
+def test_trace_names_the_last_rank_and_the_waits(srun, tool, raw, traces):
     """Who came last, and how long the others waited; all nodes have one clock."""
     env = {"PMI2X_TRACE": str(traces)}
     srun(*LAYOUT, *raw("exchange", "1"), env=env).ok()
@@ -136,7 +136,7 @@ def test_who_is_waited_for(srun, tool, raw, traces):
     assert f"last was rank {last} (" in run([tool, path]).ok().stdout
 
 
-def test_whom_a_group_waits_for(srun, tool, raw, traces):
+def test_trace_names_the_rank_a_group_waits_for(srun, tool, raw, traces):
     """Barriers of some ranks, by their members; no part of what requests took."""
     env = {"PMI2X_TRACE": str(traces)}
     srun("-N3", "--ntasks-per-node=2", *raw("groups", "meet"), env=env).ok()

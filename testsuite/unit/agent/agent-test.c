@@ -88,7 +88,7 @@ static void a_network_of_their_own(void **state)
 	assert_true(c.tells >= 4);
 }
 
-static void who_does_not_tell_is_named(void **state)
+static void neighbour_that_gives_no_address_is_named(void **state)
 {
 	struct sockaddr_in here = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
@@ -259,7 +259,7 @@ static void settings_of_one_neighbour_only_are_not_compared(void **state)
 }
 
 /* Ports that nobody can guess: all is told, in the form slurmd uses. */
-static void what_is_told_is_enough(void **state)
+static void connect_back_messages_alone_connect_a_step(void **state)
 {
 	struct cluster c;
 
@@ -348,12 +348,12 @@ int main(void)
 		cmocka_unit_test(five_nodes_fence_and_get),
 		cmocka_unit_test(nodes_of_ipv6_alone),
 		cmocka_unit_test(a_network_of_their_own),
-		cmocka_unit_test(who_does_not_tell_is_named),
+		cmocka_unit_test(neighbour_that_gives_no_address_is_named),
 		cmocka_unit_test(a_late_parent_is_found),
 		cmocka_unit_test(strangers_on_the_ports_do_no_harm),
 		cmocka_unit_test(port_of_slurmd_is_left_free),
 		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
-		cmocka_unit_test(what_is_told_is_enough),
+		cmocka_unit_test(connect_back_messages_alone_connect_a_step),
 		cmocka_unit_test(nodes_of_different_trees_fail_by_the_option),
 		cmocka_unit_test(different_options_are_logged_once_a_node_and_harm_nobody),
 		cmocka_unit_test(settings_of_one_neighbour_only_are_not_compared),

@@ -47,7 +47,7 @@ static void a_node_that_leaves_says_how_its_rank_has_ended(void **state)
 			  "finalizing_PMI");
 }
 
-static void who_closes_his_connection_and_lives_on_is_not_waited_for(void **state)
+static void process_that_closed_its_connection_is_not_waited_for(void **state)
 {
 	struct cluster c;
 
@@ -61,7 +61,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reason_has_the_exit_code_that_is_known_a_little_later),
 		cmocka_unit_test(a_node_that_leaves_says_how_its_rank_has_ended),
-		cmocka_unit_test(who_closes_his_connection_and_lives_on_is_not_waited_for),
+		cmocka_unit_test(process_that_closed_its_connection_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("agent-exit", tests, NULL, NULL);

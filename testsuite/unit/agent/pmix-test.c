@@ -241,7 +241,7 @@ static void fences_end_on_every_node(void **state)
 	close_step(&c);
 }
 
-static void what_is_large_is_neither_cut_nor_in_the_way(void **state)
+static void large_data_arrive_whole_beside_pmi_barriers(void **state)
 {
 	struct cluster c;
 
@@ -287,7 +287,7 @@ static void half_a_message_is_no_message(void **state)
 	close_step(&c);
 }
 
-static void who_sends_what_is_no_message_is_left(void **state)
+static void invalid_message_of_pmixd_closes_its_connection(void **state)
 {
 	struct cluster c;
 	ssize_t n;
@@ -321,10 +321,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fences_end_on_every_node),
-		cmocka_unit_test(what_is_large_is_neither_cut_nor_in_the_way),
+		cmocka_unit_test(large_data_arrive_whole_beside_pmi_barriers),
 		cmocka_unit_test(its_death_is_named_on_every_node),
 		cmocka_unit_test(half_a_message_is_no_message),
-		cmocka_unit_test(who_sends_what_is_no_message_is_left),
+		cmocka_unit_test(invalid_message_of_pmixd_closes_its_connection),
 		cmocka_unit_test(a_rank_that_ends_is_named),
 	};
 

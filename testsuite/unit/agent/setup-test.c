@@ -112,7 +112,7 @@ static void all_of_it_arrives(void **state)
 	layout_destroy(layout);
 }
 
-static void what_is_cut_or_longer_is_refused(void **state)
+static void setup_that_is_cut_or_too_long_is_rejected(void **state)
 {
 	struct setup s;
 	struct buf b;
@@ -165,7 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_it_arrives),
-		cmocka_unit_test(what_is_cut_or_longer_is_refused),
+		cmocka_unit_test(setup_that_is_cut_or_too_long_is_rejected),
 		cmocka_unit_test(another_version_is_known_as_one),
 		cmocka_unit_test(a_message_arrives),
 	};

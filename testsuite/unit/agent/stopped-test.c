@@ -121,7 +121,7 @@ static void its_cgroup_freezes_it(void **state)
 		skip(); /* no cgroups that this user may make */
 }
 
-static void who_is_not_there_is_not_stopped(void **state)
+static void exited_process_does_not_count_as_stopped(void **state)
 {
 	pid_t pid = start_process();
 
@@ -134,7 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_stops_it),
 		cmocka_unit_test(its_cgroup_freezes_it),
-		cmocka_unit_test(who_is_not_there_is_not_stopped),
+		cmocka_unit_test(exited_process_does_not_count_as_stopped),
 	};
 
 	return cmocka_run_group_tests_name("stopped", tests, NULL, NULL);

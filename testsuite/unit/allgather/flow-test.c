@@ -205,7 +205,7 @@ static void chunks_are_passed_on_at_once(void **state)
 	net_free(net);
 }
 
-static void what_must_not_come_is_refused(void **state)
+static void invalid_chunks_are_rejected(void **state)
 {
 	struct flow_chunk good = { .step = 0, .total = 100, .len = 40 };
 	struct flow_chunk wrong[] = {
@@ -350,7 +350,7 @@ int main(void)
 		cmocka_unit_test(blocks_reach_everybody_in_any_order),
 		cmocka_unit_test(large_rings_complete),
 		cmocka_unit_test(chunks_are_passed_on_at_once),
-		cmocka_unit_test(what_must_not_come_is_refused),
+		cmocka_unit_test(invalid_chunks_are_rejected),
 		cmocka_unit_test(frames_survive_the_wire),
 		cmocka_unit_test(bundles_are_put_into_rank_order),
 		cmocka_unit_test(blocks_of_another_length_are_told),

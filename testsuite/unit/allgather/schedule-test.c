@@ -21,7 +21,7 @@ static void steps_are_half_the_places(void **state)
 		assert_int_equal(schedule_steps(n), n - 1 - (n - 1) / 2);
 }
 
-static void what_one_sends_the_other_receives(void **state)
+static void each_send_has_a_matching_receive(void **state)
 {
 	for (uint32_t n = 2; n <= PLACES_MAX; n++)
 		for (uint32_t s = 0; s < schedule_steps(n); s++)
@@ -108,7 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_half_the_places),
-		cmocka_unit_test(what_one_sends_the_other_receives),
+		cmocka_unit_test(each_send_has_a_matching_receive),
 		cmocka_unit_test(only_what_is_there_is_sent),
 		cmocka_unit_test(everybody_gets_every_byte_once),
 		cmocka_unit_test(both_directions_carry_the_same),

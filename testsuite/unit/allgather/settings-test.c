@@ -106,7 +106,7 @@ static int open_tcp(char *why)
 	return rc;
 }
 
-static void of_the_tcp_transport(void **state)
+static void wrong_settings_of_tcp_are_rejected_with_a_reason(void **state)
 {
 	char name[64];
 
@@ -162,7 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(joining),
-		cmocka_unit_test(of_the_tcp_transport),
+		cmocka_unit_test(wrong_settings_of_tcp_are_rejected_with_a_reason),
 		cmocka_unit_test(an_interface_that_is_not_here),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(switches),

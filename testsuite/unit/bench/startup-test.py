@@ -166,7 +166,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(trials[slurm, "pmi", PMI2], (2, 1))
         self.assertEqual(len(trials), 4)
 
-    def test_what_a_trial_stops(self):
+    def test_failed_trial_stops_its_rows(self):
         slurm = Source("private", 99)
         planned = self.plan(slurm, [])
         planned.drop_trial((slurm, "pmi", PMI2), "alone")
@@ -481,13 +481,13 @@ class Environments(unittest.TestCase):
             file.seek(0)
             return place.read_environment(file)
 
-    def test_of_an_allocation(self):
+    def test_environment_of_an_allocation_is_read(self):
         found = self.read(b"A=1\nB=2\0SLURM_JOB_ID=7\0NAME=\xff\0\0")
         self.assertEqual(found["SLURM_JOB_ID"], "7")
         self.assertEqual(found["A"], "1\nB=2")
         self.assertEqual(os.fsencode(found["NAME"]), b"\xff")
 
-    def test_of_a_command_that_did_not_come_so_far(self):
+    def test_environment_without_an_end_is_empty(self):
         self.assertEqual(self.read(b"SLURM_JOB_ID=7\0"), {})
 
 

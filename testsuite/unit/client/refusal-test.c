@@ -185,7 +185,7 @@ static void fence_after(const struct fake_options *options)
 	assert_true(outlived > 3);
 }
 
-static void what_was_put_is_there_after_the_fence(void **state)
+static void puts_are_found_after_the_fence(void **state)
 {
 	fence_after(&extended);
 	fence_after(&no_region);
@@ -196,7 +196,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(survives_without_memory),
 		cmocka_unit_test(survives_a_system_that_refuses),
-		cmocka_unit_test(what_was_put_is_there_after_the_fence),
+		cmocka_unit_test(puts_are_found_after_the_fence),
 	};
 
 	alarm(LIMIT_S);

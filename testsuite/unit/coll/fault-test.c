@@ -277,7 +277,7 @@ static void who_is_gone_is_missed_when_a_subtree_enters(void **state)
 }
 
 /* Rank 5 shares the node with rank 4 and neither enters nor ends. */
-static void who_is_gone_is_missed_by_other_nodes_at_once(void **state)
+static void lost_rank_fails_fences_of_other_nodes_at_once(void **state)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -321,7 +321,7 @@ static void the_first_of_equal_reasons_stays(void **state)
 
 /* ---- links ---- */
 
-static void what_a_lost_child_contributed_is_not_lost(void **state)
+static void entries_of_a_lost_child_still_count(void **state)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 
@@ -410,10 +410,10 @@ int main(void)
 			who_is_gone_is_missed_when_others_wait_already),
 		cmocka_unit_test(
 			who_is_gone_is_missed_when_a_subtree_enters),
-		cmocka_unit_test(who_is_gone_is_missed_by_other_nodes_at_once),
+		cmocka_unit_test(lost_rank_fails_fences_of_other_nodes_at_once),
 		cmocka_unit_test(each_failure_has_its_own_reason),
 		cmocka_unit_test(the_first_of_equal_reasons_stays),
-		cmocka_unit_test(what_a_lost_child_contributed_is_not_lost),
+		cmocka_unit_test(entries_of_a_lost_child_still_count),
 		cmocka_unit_test(a_lost_link_carries_nothing_any_more),
 		cmocka_unit_test(a_subtree_without_parent_fails_what_it_waits_for),
 		cmocka_unit_test(a_result_that_comes_after_the_fault_is_dropped),

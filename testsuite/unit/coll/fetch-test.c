@@ -64,7 +64,7 @@ static void costs_its_way(void **state)
 	bed_free(bed);
 }
 
-static void of_a_rank_that_goes(void **state)
+static void fetch_from_a_rank_that_goes_fails(void **state)
 {
 	struct bed *bed = tree();
 
@@ -230,7 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_rank_of_every_other),
 		cmocka_unit_test(costs_its_way),
-		cmocka_unit_test(of_a_rank_that_goes),
+		cmocka_unit_test(fetch_from_a_rank_that_goes_fails),
 		cmocka_unit_test(over_a_link_that_breaks),
 		cmocka_unit_test(ends_whatever_happens),
 		cmocka_unit_test(limits_are_kept),

@@ -47,7 +47,7 @@ static void does_not_come_over_a_lost_link(void **state)
 	bed_free(bed);
 }
 
-static void what_is_too_much_is_refused(void **state)
+static void messages_over_the_limits_are_rejected(void **state)
 {
 	struct bed *bed = new_bed(2, 2, 2, 0);
 	const struct coll_msg msg = { .type = COLL_MSG_FLOOD };
@@ -67,7 +67,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(comes_once_to_every_other),
 		cmocka_unit_test(does_not_come_over_a_lost_link),
-		cmocka_unit_test(what_is_too_much_is_refused),
+		cmocka_unit_test(messages_over_the_limits_are_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void receive_all(struct host *h, int ask)
 	assert_memory_equal(h->result->data, TEXT, LEN);
 }
 
-static void it_lies_in_the_room(void **state)
+static void result_is_stored_in_the_given_room(void **state)
 {
 	for (int ask = 0; ask <= 2; ask++) {
 		struct host h = { .extends_to = SIZE_MAX };
@@ -140,7 +140,7 @@ static void it_lies_in_the_room(void **state)
 	}
 }
 
-static void without_a_room_it_comes_all_the_same(void **state)
+static void result_arrives_also_without_a_room(void **state)
 {
 	struct host h = { .no_room = true };
 
@@ -190,8 +190,8 @@ static void no_message_is_longer_than_a_piece(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_lies_in_the_room),
-		cmocka_unit_test(without_a_room_it_comes_all_the_same),
+		cmocka_unit_test(result_is_stored_in_the_given_room),
+		cmocka_unit_test(result_arrives_also_without_a_room),
 		cmocka_unit_test(a_room_that_ends_is_left),
 		cmocka_unit_test(the_room_is_asked_for_what_comes_only),
 		cmocka_unit_test(no_message_is_longer_than_a_piece),

@@ -242,7 +242,7 @@ static void more_than_a_result_may_have_fails_alone(void **state)
 
 /* ---- faults ---- */
 
-static void what_needs_who_has_gone_fails(void **state)
+static void group_barrier_of_a_lost_rank_fails(void **state)
 {
 	static const uint32_t with[] = { 1, 4, 6 }, without[] = { 0, 4, 6 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -269,7 +269,7 @@ static void what_needs_who_has_gone_fails(void **state)
 }
 
 /* A member waits below for one that lives; it hears all the same. */
-static void who_waits_for_the_living_hears_of_the_dead(void **state)
+static void member_that_waits_for_a_living_rank_hears_of_a_lost_one(void **state)
 {
 	static const uint32_t three[] = { 2, 3, 5 }; /* 2 and 3 below 1 */
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -284,7 +284,7 @@ static void who_waits_for_the_living_hears_of_the_dead(void **state)
 	bed_free(bed);
 }
 
-static void what_all_have_entered_completes(void **state)
+static void barrier_entered_by_all_completes_after_a_loss(void **state)
 {
 	static const uint32_t three[] = { 2, 3, 5 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -304,7 +304,7 @@ static void what_all_have_entered_completes(void **state)
 	bed_free(bed);
 }
 
-static void others_go_on(void **state)
+static void groups_without_a_lost_rank_go_on(void **state)
 {
 	static const uint32_t three[] = { 2, 3, 4 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -553,10 +553,10 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_group),
 		cmocka_unit_test(refuses_to_run_away),
 		cmocka_unit_test(more_than_a_result_may_have_fails_alone),
-		cmocka_unit_test(what_needs_who_has_gone_fails),
-		cmocka_unit_test(who_waits_for_the_living_hears_of_the_dead),
-		cmocka_unit_test(what_all_have_entered_completes),
-		cmocka_unit_test(others_go_on),
+		cmocka_unit_test(group_barrier_of_a_lost_rank_fails),
+		cmocka_unit_test(member_that_waits_for_a_living_rank_hears_of_a_lost_one),
+		cmocka_unit_test(barrier_entered_by_all_completes_after_a_loss),
+		cmocka_unit_test(groups_without_a_lost_rank_go_on),
 		cmocka_unit_test(a_lost_node_fails_what_passes_it),
 		cmocka_unit_test(a_node_that_left_fails_what_comes_later),
 		cmocka_unit_test(a_node_that_left_has_said_why),

@@ -103,7 +103,7 @@ static void expect_descriptors(pid_t pid)
 	}
 }
 
-static void what_was_inherited_is_gone(void **state)
+static void confined_program_inherits_nothing(void **state)
 {
 	struct confined c;
 	char path[64], text[64] = "";
@@ -249,7 +249,7 @@ static void its_user_cannot_look_into_it(void **state)
 	confined_end(&c);
 }
 
-static void who_is_traced_can_be(void **state)
+static void confined_program_can_be_traced_with_the_option(void **state)
 {
 	struct confine_options o = as_nobody;
 	struct confined c;
@@ -321,7 +321,7 @@ static bool is_member(pid_t pid, const char *cgroup)
 	return strstr(text, cgroup) != NULL;
 }
 
-static void it_moves_into_its_cgroups(void **state)
+static void confined_program_moves_into_its_cgroups(void **state)
 {
 	static const char *const mounts[] = { "/sys/fs/cgroup/freezer",
 					      "/sys/fs/cgroup" };
@@ -377,17 +377,17 @@ int main(void)
 		cmocka_unit_test(arguments_are_ids_and_cgroups),
 		cmocka_unit_test(nothing_of_root_is_left),
 		cmocka_unit_test(root_becomes_a_root_without_rights),
-		cmocka_unit_test(what_was_inherited_is_gone),
+		cmocka_unit_test(confined_program_inherits_nothing),
 #ifdef SYS_close_range
 		cmocka_unit_test(an_old_kernel_closes_descriptors),
 #endif
 		cmocka_unit_test(limits_and_environment_are_its_own),
 		cmocka_unit_test(its_user_cannot_look_into_it),
-		cmocka_unit_test(who_is_traced_can_be),
+		cmocka_unit_test(confined_program_can_be_traced_with_the_option),
 		cmocka_unit_test(without_root_all_else_is_done),
 		cmocka_unit_test(without_root_nobody_else_can_be_become),
 		cmocka_unit_test(root_must_reach_its_cgroups),
-		cmocka_unit_test(it_moves_into_its_cgroups),
+		cmocka_unit_test(confined_program_moves_into_its_cgroups),
 	};
 	int rc = confined_skip();
 

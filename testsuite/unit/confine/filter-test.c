@@ -305,7 +305,7 @@ static const struct {
 	{ try_listen, SYS_listen },
 };
 
-static void what_is_forbidden_ends_it_by_number(void **state)
+static void forbidden_call_kills_and_is_reported_by_number(void **state)
 {
 	struct confined c;
 
@@ -356,7 +356,7 @@ static void try_refused(void)
 	confined_report(first_not_refused(), "");
 }
 
-static void what_libraries_try_is_refused(void **state)
+static void calls_that_libraries_try_fail_without_a_kill(void **state)
 {
 	struct confined c;
 
@@ -480,8 +480,8 @@ static void an_agents_work_is_allowed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_forbidden_ends_it_by_number),
-		cmocka_unit_test(what_libraries_try_is_refused),
+		cmocka_unit_test(forbidden_call_kills_and_is_reported_by_number),
+		cmocka_unit_test(calls_that_libraries_try_fail_without_a_kill),
 		cmocka_unit_test(an_abort_ends_it),
 		cmocka_unit_test(an_agents_work_is_allowed),
 	};

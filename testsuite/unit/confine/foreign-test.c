@@ -240,7 +240,7 @@ static void do_what_libraries_do(void)
 	shared->failed = find_what_fails();
 }
 
-static void what_libraries_do_is_allowed(void **state)
+static void calls_of_foreign_libraries_are_allowed(void **state)
 {
 	if (CONFINE_SANITIZED)
 		skip();
@@ -334,7 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(denied_calls_fail_with_their_error),
 		cmocka_unit_test(calls_of_32_bits_fail),
-		cmocka_unit_test(what_libraries_do_is_allowed),
+		cmocka_unit_test(calls_of_foreign_libraries_are_allowed),
 		cmocka_unit_test(devices_are_hidden_and_all_else_is_not),
 	};
 

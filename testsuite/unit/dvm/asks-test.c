@@ -271,7 +271,7 @@ static void one_whose_first_rank_is_never_there_is_answered(void **state)
 	bed_destroy(b);
 }
 
-static void it_waits_for_room_and_comes_before_others(void **state)
+static void spawned_task_waits_for_room_before_queued_ones(void **state)
 {
 	struct bed *b = bed_create();
 
@@ -417,7 +417,7 @@ static void a_parent_that_is_run_again_has_no_children(void **state)
 
 /* ---- who hears of it ---- */
 
-static void who_follows_hears_of_children(void **state)
+static void client_that_follows_is_notified_of_children(void **state)
 {
 	struct bed *b = bed_create();
 
@@ -431,7 +431,7 @@ static void who_follows_hears_of_children(void **state)
 	bed_destroy(b);
 }
 
-static void who_does_not_follow_does_not(void **state)
+static void client_that_does_not_follow_is_not_notified(void **state)
 {
 	struct bed *b = bed_create();
 
@@ -529,7 +529,7 @@ int main(void)
 		cmocka_unit_test(a_task_spawns_another),
 		cmocka_unit_test(one_that_ends_before_it_is_there_is_answered),
 		cmocka_unit_test(one_whose_first_rank_is_never_there_is_answered),
-		cmocka_unit_test(it_waits_for_room_and_comes_before_others),
+		cmocka_unit_test(spawned_task_waits_for_room_before_queued_ones),
 		cmocka_unit_test(one_that_can_never_fit_is_refused),
 		cmocka_unit_test(a_spawn_of_a_task_that_has_ended_is_refused),
 		cmocka_unit_test(a_spawn_is_refused_that_the_journal_cannot_take),
@@ -538,8 +538,8 @@ int main(void)
 		cmocka_unit_test(children_outlive_a_parent_that_ends_well),
 		cmocka_unit_test(a_lost_node_ends_a_child_for_ever),
 		cmocka_unit_test(a_parent_that_is_run_again_has_no_children),
-		cmocka_unit_test(who_follows_hears_of_children),
-		cmocka_unit_test(who_does_not_follow_does_not),
+		cmocka_unit_test(client_that_follows_is_notified_of_children),
+		cmocka_unit_test(client_that_does_not_follow_is_not_notified),
 		cmocka_unit_test(children_end_with_the_client_that_their_parent_is_tied_to),
 		cmocka_unit_test(another_head_does_not_run_a_child),
 		cmocka_unit_test(names_go_with_their_task),

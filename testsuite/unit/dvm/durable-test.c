@@ -391,7 +391,7 @@ static void a_rename_that_was_done_and_yet_failed_is_noticed(void **state)
 }
 
 /* A full disk takes no record: what of it was written is no record for who reads it. */
-static void what_a_failed_write_leaves_is_cut_off(void **state)
+static void remains_of_a_failed_write_are_cut_off(void **state)
 {
 	struct disk *disk = disk_create();
 	struct writer *w = writer_on(disk);
@@ -882,7 +882,7 @@ int main(void)
 		cmocka_unit_test(a_journal_that_was_removed_is_written_anew),
 		cmocka_unit_test(a_journal_that_was_removed_and_cannot_be_synced_is_written_anew),
 		cmocka_unit_test(a_rename_that_was_done_and_yet_failed_is_noticed),
-		cmocka_unit_test(what_a_failed_write_leaves_is_cut_off),
+		cmocka_unit_test(remains_of_a_failed_write_are_cut_off),
 		cmocka_unit_test(nothing_is_written_behind_a_rest_that_cannot_be_cut_off),
 		cmocka_unit_test(whatever_fails_safe_records_outlive_a_crash),
 		cmocka_unit_test(a_disk_that_fails_for_ever_makes_nothing_safe),

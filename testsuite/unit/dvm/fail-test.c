@@ -80,7 +80,7 @@ static void a_task_of_several_ranks_has_pmi(void **state)
 	bed_destroy(b);
 }
 
-static void what_fails_in_its_pmi_ends_a_task(void **state)
+static void failure_in_pmi_ends_the_task(void **state)
 {
 	struct bed *b = bed_create(100);
 
@@ -272,7 +272,7 @@ static void after_sigcont_any_end_may_be_slurms(void **state)
 	assert_was_lost(b);
 }
 
-static void what_fails_for_another_node_waits_for_its_word(void **state)
+static void failure_of_pmi_waits_for_news_of_the_other_node(void **state)
 {
 	struct bed *b = bed_create(100);
 
@@ -338,7 +338,7 @@ static void a_doubt_about_others_has_an_end(void **state)
 	bed_destroy(b);
 }
 
-static void what_fails_by_the_end_of_a_task_is_no_reason(void **state)
+static void failure_after_a_cancel_is_not_the_reason(void **state)
 {
 	struct bed *b = bed_create(100);
 
@@ -360,9 +360,9 @@ int main(void)
 		cmocka_unit_test(one_rank_that_fails_ends_the_task),
 		cmocka_unit_test(a_task_that_cannot_be_started_says_why),
 		cmocka_unit_test(a_task_of_several_ranks_has_pmi),
-		cmocka_unit_test(what_fails_in_its_pmi_ends_a_task),
+		cmocka_unit_test(failure_in_pmi_ends_the_task),
 		cmocka_unit_test(a_reason_that_comes_late_counts),
-		cmocka_unit_test(what_fails_by_the_end_of_a_task_is_no_reason),
+		cmocka_unit_test(failure_after_a_cancel_is_not_the_reason),
 		cmocka_unit_test(the_part_that_failed_first_counts),
 		cmocka_unit_test(a_task_may_fail_where_it_is_over),
 		cmocka_unit_test(an_abort_is_heard_by_a_part_that_is_being_ended),
@@ -370,7 +370,7 @@ int main(void)
 		cmocka_unit_test(an_abort_is_heard_by_a_part_that_doubts),
 		cmocka_unit_test(ranks_that_end_with_their_node_have_not_failed),
 		cmocka_unit_test(after_sigcont_any_end_may_be_slurms),
-		cmocka_unit_test(what_fails_for_another_node_waits_for_its_word),
+		cmocka_unit_test(failure_of_pmi_waits_for_news_of_the_other_node),
 		cmocka_unit_test(an_end_by_a_signal_is_a_failure_in_the_end),
 		cmocka_unit_test(a_doubt_about_others_has_an_end),
 	};

@@ -117,7 +117,7 @@ static void a_start_is_told_soon_or_with_the_end(void **state)
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
 
-static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
+static void invalid_tasks_are_rejected_and_valid_ones_accepted(void **state)
 {
 	static const char *const wrong[][2] = {
 		{ "{'argv':[]}", "argv" },
@@ -369,7 +369,7 @@ static void tied_tasks_end_with_their_client(void **state)
 	bed_destroy(b);
 }
 
-static void what_ran_on_a_lost_node_runs_elsewhere(void **state)
+static void tasks_of_a_lost_node_run_elsewhere(void **state)
 {
 	struct bed *b = bed_create(100);
 
@@ -456,7 +456,7 @@ static void a_dvm_goes_down_when_its_work_is_done(void **state)
 	bed_destroy(b);
 }
 
-static void those_who_wait_are_told(void **state)
+static void clients_that_wait_are_notified_of_ends(void **state)
 {
 	struct bed *b = bed_create(100);
 
@@ -702,7 +702,7 @@ int main(void)
 		cmocka_unit_test(ended_task_keeps_its_command_and_line),
 		cmocka_unit_test(long_command_is_cut_between_characters),
 		cmocka_unit_test(a_start_is_told_soon_or_with_the_end),
-		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
+		cmocka_unit_test(invalid_tasks_are_rejected_and_valid_ones_accepted),
 		cmocka_unit_test(requests_that_make_no_sense_are_errors),
 		cmocka_unit_test(a_client_of_another_version_is_not_heard),
 		cmocka_unit_test(the_queue_has_a_limit),
@@ -717,12 +717,12 @@ int main(void)
 		cmocka_unit_test(task_of_negative_priority_starts_last),
 		cmocka_unit_test(tasks_are_cancelled_by_name),
 		cmocka_unit_test(tied_tasks_end_with_their_client),
-		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
+		cmocka_unit_test(tasks_of_a_lost_node_run_elsewhere),
 		cmocka_unit_test(drained_nodes_get_nothing),
 		cmocka_unit_test(placed_tasks_are_where_they_should_be),
 		cmocka_unit_test(a_typo_does_not_end_a_dvm),
 		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
-		cmocka_unit_test(those_who_wait_are_told),
+		cmocka_unit_test(clients_that_wait_are_notified_of_ends),
 		cmocka_unit_test(wait_covers_what_nobody_has_waited_for),
 		cmocka_unit_test(results_that_are_not_kept_are_counted),
 		cmocka_unit_test(task_of_run_is_no_other_waits_business),

@@ -248,7 +248,7 @@ static void a_damaged_record_is_passed_over_and_no_other(void **state)
 	buf_free(&b);
 }
 
-static void what_is_no_journal_is_refused(void **state)
+static void files_that_are_no_journal_are_rejected(void **state)
 {
 	size_t ends[RECORDS + 1];
 	struct journal_reader j;
@@ -310,7 +310,7 @@ int main(void)
 		cmocka_unit_test(a_record_in_the_place_of_another_is_damage),
 		cmocka_unit_test(a_journal_cut_anywhere_ends_with_its_last_whole_record),
 		cmocka_unit_test(a_damaged_record_is_passed_over_and_no_other),
-		cmocka_unit_test(what_is_no_journal_is_refused),
+		cmocka_unit_test(files_that_are_no_journal_are_rejected),
 		cmocka_unit_test(a_record_that_is_too_long_changes_nothing),
 		cmocka_unit_test(without_memory_nothing_is_written),
 	};

@@ -78,7 +78,7 @@ static void ranks_are_shared_out_over_nodes(void **state)
 	ledger_destroy(l);
 }
 
-static void what_a_task_wants_for_itself_is_its_own(void **state)
+static void exclusive_task_shares_its_nodes_with_none(void **state)
 {
 	const struct ledger_shape alone = { .ranks = 1, .cores = 1, .exclusive = true };
 	const struct ledger_shape one = { .ranks = 1, .cores = 1 };
@@ -266,7 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_task_goes_where_it_leaves_least_over),
 		cmocka_unit_test(ranks_are_shared_out_over_nodes),
-		cmocka_unit_test(what_a_task_wants_for_itself_is_its_own),
+		cmocka_unit_test(exclusive_task_shares_its_nodes_with_none),
 		cmocka_unit_test(gpus_memory_and_counters_are_limits_too),
 		cmocka_unit_test(placed_tasks_get_these_cores_or_wait),
 		cmocka_unit_test(closed_nodes_get_nothing_and_lost_ones_never_will),

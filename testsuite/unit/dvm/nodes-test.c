@@ -347,7 +347,7 @@ static void a_node_leaves_when_nothing_runs_there(void **state)
 	bed_destroy(b);
 }
 
-static void what_takes_too_long_there_runs_elsewhere(void **state)
+static void task_over_the_grace_of_a_leaving_node_runs_elsewhere(void **state)
 {
 	struct bed *b = bed_create();
 	uint32_t node;
@@ -428,7 +428,7 @@ int main(void)
 		cmocka_unit_test(all_of_them_come_or_none),
 		cmocka_unit_test(one_who_asks_for_nodes_may_go),
 		cmocka_unit_test(a_node_leaves_when_nothing_runs_there),
-		cmocka_unit_test(what_takes_too_long_there_runs_elsewhere),
+		cmocka_unit_test(task_over_the_grace_of_a_leaving_node_runs_elsewhere),
 		cmocka_unit_test(shrinking_takes_the_idlest),
 		cmocka_unit_test(a_head_that_is_to_stop),
 		cmocka_unit_test(without_a_journal_tasks_cannot_be_kept),

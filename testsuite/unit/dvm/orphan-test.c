@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static void what_runs_goes_on(void **state_)
+static void running_tasks_go_on_under_the_next_head(void **state_)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -29,7 +29,7 @@ static void what_runs_goes_on(void **state_)
 }
 
 /* Its cores are not given to others. */
-static void what_it_has_is_taken(void **state_)
+static void cores_of_running_tasks_stay_taken(void **state_)
 {
 	struct bed *b = bed_create();
 
@@ -47,7 +47,7 @@ static void what_it_has_is_taken(void **state_)
 	bed_destroy(b);
 }
 
-static void what_ends_meanwhile_is_told(void **state_)
+static void ends_without_a_head_are_reported_to_the_next(void **state_)
 {
 	struct bed *b = bed_create();
 
@@ -108,7 +108,7 @@ static void an_end_that_cannot_be_written_is_kept(void **state_)
 	bed_destroy(b);
 }
 
-static void what_was_not_started_is_run(void **state_)
+static void unstarted_tasks_are_run_by_the_next_head(void **state_)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -216,7 +216,7 @@ static void a_failure_that_is_found_while_there_is_no_head(void **state_)
 	bed_destroy(b);
 }
 
-static void what_was_cancelled_is_ended(void **state_)
+static void cancelled_tasks_are_ended_by_the_next_head(void **state_)
 {
 	struct bed *b = bed_create();
 
@@ -241,7 +241,7 @@ static void what_was_cancelled_is_ended(void **state_)
 }
 
 /* The journal has lost its begin: nobody knows of the task. */
-static void what_nobody_wants_is_killed(void **state_)
+static void task_unknown_to_the_journal_is_killed(void **state_)
 {
 	struct bed *b = bed_create();
 
@@ -663,17 +663,17 @@ static void heads_are_lost_at_any_moment(void **state_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_runs_goes_on),
-		cmocka_unit_test(what_it_has_is_taken),
-		cmocka_unit_test(what_ends_meanwhile_is_told),
+		cmocka_unit_test(running_tasks_go_on_under_the_next_head),
+		cmocka_unit_test(cores_of_running_tasks_stay_taken),
+		cmocka_unit_test(ends_without_a_head_are_reported_to_the_next),
 		cmocka_unit_test(an_end_counts_once),
 		cmocka_unit_test(an_end_that_cannot_be_written_is_kept),
-		cmocka_unit_test(what_was_not_started_is_run),
+		cmocka_unit_test(unstarted_tasks_are_run_by_the_next_head),
 		cmocka_unit_test(a_task_of_which_a_part_is_missing),
 		cmocka_unit_test(a_failure_ends_the_other_parts),
 		cmocka_unit_test(a_failure_that_is_found_while_there_is_no_head),
-		cmocka_unit_test(what_was_cancelled_is_ended),
-		cmocka_unit_test(what_nobody_wants_is_killed),
+		cmocka_unit_test(cancelled_tasks_are_ended_by_the_next_head),
+		cmocka_unit_test(task_unknown_to_the_journal_is_killed),
 		cmocka_unit_test(each_head_has_its_own_profiles),
 		cmocka_unit_test(try_goes_on_whose_start_the_journal_has_lost),
 		cmocka_unit_test(task_goes_on_that_has_the_cores_of_one_that_ended),

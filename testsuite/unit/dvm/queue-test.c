@@ -97,7 +97,7 @@ static void the_largest_comes_first_where_that_is_wanted(void **state)
 	end(&b);
 }
 
-static void others_pass_one_that_does_not_fit_but_not_for_ever(void **state)
+static void blocked_task_is_passed_by_a_limited_number(void **state)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct ledger_placement *p = fill(&b, 1);
@@ -148,7 +148,7 @@ static void one_that_was_placed_can_wait_again(void **state)
 	end(&b);
 }
 
-static void what_became_impossible_is_found(void **state)
+static void tasks_that_can_no_longer_fit_are_found(void **state)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct queue_item item;
@@ -165,10 +165,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_comes_first),
 		cmocka_unit_test(the_largest_comes_first_where_that_is_wanted),
-		cmocka_unit_test(others_pass_one_that_does_not_fit_but_not_for_ever),
+		cmocka_unit_test(blocked_task_is_passed_by_a_limited_number),
 		cmocka_unit_test(only_a_window_of_tasks_may_pass),
 		cmocka_unit_test(one_that_was_placed_can_wait_again),
-		cmocka_unit_test(what_became_impossible_is_found),
+		cmocka_unit_test(tasks_that_can_no_longer_fit_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -303,7 +303,7 @@ static void assert_each_has_ended_once(struct bed *b)
 
 /* ---- tests ---- */
 
-static void what_has_ended_stays_so_and_the_rest_goes_on(void **state)
+static void ended_tasks_stay_ended_and_the_others_go_on(void **state)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -330,7 +330,7 @@ static void what_has_ended_stays_so_and_the_rest_goes_on(void **state)
 	bed_destroy(b);
 }
 
-static void what_ran_is_lost_when_it_is_to_run_once(void **state)
+static void running_task_with_once_is_lost_with_its_head(void **state)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -463,7 +463,7 @@ static void head_that_waits_for_ranks_does_not_say_that_none_is_left(void **stat
 	bed_destroy(b);
 }
 
-static void what_was_cancelled_is_not_run_again(void **state)
+static void cancelled_tasks_are_not_run_again(void **state)
 {
 	struct bed *b = bed_create();
 
@@ -476,7 +476,7 @@ static void what_was_cancelled_is_not_run_again(void **state)
 	bed_destroy(b);
 }
 
-static void what_is_tied_to_a_client_ends_with_the_head(void **state)
+static void tasks_tied_to_a_client_end_with_the_head(void **state)
 {
 	struct bed *b = bed_create();
 
@@ -564,7 +564,7 @@ static void a_dvm_without_room_for_its_journal_ends_all_the_same(void **state)
 	bed_destroy(b);
 }
 
-static void when_all_nodes_go_tasks_wait_for_another_head(void **state)
+static void tasks_wait_for_another_head_when_all_nodes_go(void **state)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -793,21 +793,21 @@ static void every_task_ends_once_whatever_happens_to_heads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_has_ended_stays_so_and_the_rest_goes_on),
-		cmocka_unit_test(what_ran_is_lost_when_it_is_to_run_once),
+		cmocka_unit_test(ended_tasks_stay_ended_and_the_others_go_on),
+		cmocka_unit_test(running_task_with_once_is_lost_with_its_head),
 		cmocka_unit_test(the_last_line_that_was_taken_is_known),
 		cmocka_unit_test(retries_of_a_failed_task_are_made_also_with_once),
 		cmocka_unit_test(started_task_waits_where_nobody_knows_its_daemon),
 		cmocka_unit_test(task_to_be_run_once_is_lost_when_its_ranks_have_ended),
 		cmocka_unit_test(started_task_does_not_wait_after_a_head_that_left_no_rank),
 		cmocka_unit_test(head_that_waits_for_ranks_does_not_say_that_none_is_left),
-		cmocka_unit_test(what_was_cancelled_is_not_run_again),
-		cmocka_unit_test(what_is_tied_to_a_client_ends_with_the_head),
+		cmocka_unit_test(cancelled_tasks_are_not_run_again),
+		cmocka_unit_test(tasks_tied_to_a_client_end_with_the_head),
 		cmocka_unit_test(tries_are_counted_over_heads),
 		cmocka_unit_test(a_full_disk_harms_nothing_that_runs),
 		cmocka_unit_test(a_start_that_is_not_written_does_not_happen),
 		cmocka_unit_test(a_dvm_without_room_for_its_journal_ends_all_the_same),
-		cmocka_unit_test(when_all_nodes_go_tasks_wait_for_another_head),
+		cmocka_unit_test(tasks_wait_for_another_head_when_all_nodes_go),
 		cmocka_unit_test(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes),
 		cmocka_unit_test(task_too_large_for_the_nodes_of_the_next_head_ends),
 		cmocka_unit_test(a_task_for_which_too_few_nodes_are_left_ends),

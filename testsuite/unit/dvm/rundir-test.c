@@ -47,7 +47,7 @@ static bool is_there(const char *path)
 	return !stat(path, &st);
 }
 
-static void it_has_one_owner(void **state)
+static void run_directory_has_one_owner(void **state)
 {
 	struct base *b = *state;
 	int fd = place_take(b->dir);
@@ -59,7 +59,7 @@ static void it_has_one_owner(void **state)
 	close(fd);
 }
 
-static void one_that_was_killed_has_left_it(void **state)
+static void run_directory_of_a_killed_head_is_free(void **state)
 {
 	struct base *b = *state;
 	int fd = place_take(b->dir);
@@ -88,7 +88,7 @@ static void a_log_may_stay(void **state)
 	assert_false(is_there(b->dir));
 }
 
-static void what_it_is_in_must_be_there(void **state)
+static void parent_of_the_run_directory_must_exist(void **state)
 {
 	struct base *b = *state;
 	char dir[64];
@@ -97,7 +97,7 @@ static void what_it_is_in_must_be_there(void **state)
 	assert_int_equal(place_take(dir), -ENOENT);
 }
 
-static void it_is_made_and_left_without_a_variable(void **state)
+static void run_directory_is_made_and_left_without_a_variable(void **state)
 {
 	struct base *b = *state;
 	char dir[64], parent[48];
@@ -152,13 +152,13 @@ static void rivals_have_it_in_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(it_has_one_owner, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(one_that_was_killed_has_left_it, make_base,
+		cmocka_unit_test_setup_teardown(run_directory_has_one_owner, make_base, remove_base),
+		cmocka_unit_test_setup_teardown(run_directory_of_a_killed_head_is_free, make_base,
 						remove_base),
 		cmocka_unit_test_setup_teardown(a_log_may_stay, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(what_it_is_in_must_be_there, make_base,
+		cmocka_unit_test_setup_teardown(parent_of_the_run_directory_must_exist, make_base,
 						remove_base),
-		cmocka_unit_test_setup_teardown(it_is_made_and_left_without_a_variable,
+		cmocka_unit_test_setup_teardown(run_directory_is_made_and_left_without_a_variable,
 						make_base, remove_base),
 		cmocka_unit_test_setup_teardown(rivals_have_it_in_turn, make_base,
 						remove_base),

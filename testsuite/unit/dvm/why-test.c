@@ -147,7 +147,7 @@ static const struct {
 	  "the requested cores or GPUs of node n1 are not free" },
 };
 
-static void what_a_task_lacks_is_said(void **state)
+static void why_names_what_a_task_lacks(void **state)
 {
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
 		struct bed *b = bed_create();
@@ -165,7 +165,7 @@ static void what_a_task_lacks_is_said(void **state)
 	}
 }
 
-static void who_comes_before_is_said(void **state)
+static void why_names_the_tasks_ahead(void **state)
 {
 	struct bed *b = bed_create();
 
@@ -294,8 +294,8 @@ static void answers_about_other_tasks_are_dropped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_task_lacks_is_said),
-		cmocka_unit_test(who_comes_before_is_said),
+		cmocka_unit_test(why_names_what_a_task_lacks),
+		cmocka_unit_test(why_names_the_tasks_ahead),
 		cmocka_unit_test(a_task_that_is_passed_too_long_holds_the_others),
 		cmocka_unit_test(a_task_behind_too_many_is_said),
 		cmocka_unit_test(a_journal_that_cannot_be_written_is_a_reason),

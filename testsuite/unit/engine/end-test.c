@@ -64,7 +64,7 @@ static void no_rank_hears_of_the_failure_that_ends_the_step(void **state)
 	net_destroy(n);
 }
 
-static void who_comes_later_is_not_told_either(void **state)
+static void later_requests_get_no_failure_before_the_step_ends(void **state)
 {
 	struct net *n = create();
 
@@ -124,7 +124,7 @@ static void a_step_that_does_not_end_tells_its_ranks(void **state)
 }
 
 /* A rank that is killed meanwhile takes what it waits for with it. */
-static void who_is_killed_meanwhile_is_not_answered(void **state)
+static void killed_ranks_get_no_answer(void **state)
 {
 	const struct pmi_exit killed = { .status = 9, .by_launcher = true };
 	struct net *n = create();
@@ -185,11 +185,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_rank_hears_of_the_failure_that_ends_the_step),
-		cmocka_unit_test(who_comes_later_is_not_told_either),
+		cmocka_unit_test(later_requests_get_no_failure_before_the_step_ends),
 		cmocka_unit_test(the_end_of_a_rank_ends_no_step),
 		cmocka_unit_test(a_step_that_does_not_end_tells_its_ranks),
 		cmocka_unit_test(srun_learns_whether_a_failure_was_survived),
-		cmocka_unit_test(who_is_killed_meanwhile_is_not_answered),
+		cmocka_unit_test(killed_ranks_get_no_answer),
 	};
 
 	return cmocka_run_group_tests_name("server-end", tests, NULL, NULL);

@@ -333,7 +333,7 @@ static void odd_gathers_are_refused(void **state)
 	net_destroy(n);
 }
 
-static void what_a_rank_puts_is_limited(void **state)
+static void puts_of_a_rank_have_a_limit(void **state)
 {
 	struct net *n = net_create(NULL);
 	const size_t len = 500000;
@@ -406,7 +406,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_joined_when_ranks_leave),
 		cmocka_unit_test(finalize_is_not_answered_if_the_rank_wants_none),
 		cmocka_unit_test(odd_gathers_are_refused),
-		cmocka_unit_test(what_a_rank_puts_is_limited),
+		cmocka_unit_test(puts_of_a_rank_have_a_limit),
 		cmocka_unit_test(several_collectives_are_in_flight),
 	};
 

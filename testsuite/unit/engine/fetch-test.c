@@ -211,7 +211,7 @@ static void waits_for_no_dead_node(void **state)
 
 /* ---- ends ---- */
 
-static void of_a_rank_that_goes(void **state)
+static void fetch_from_a_rank_that_exits_fails(void **state)
 {
 	struct net *n = create();
 	const struct pmi_exit killed = { .status = 9 };
@@ -231,7 +231,7 @@ static void of_a_rank_that_goes(void **state)
 	net_destroy(n);
 }
 
-static void of_a_rank_that_finalizes(void **state)
+static void fetch_from_a_rank_that_finalizes_fails_without_a_put(void **state)
 {
 	struct net *n = create();
 
@@ -249,7 +249,7 @@ static void of_a_rank_that_finalizes(void **state)
 }
 
 /* Values of the program before are not taken for the next one's. */
-static void of_another_program(void **state)
+static void fetch_returns_no_value_of_an_earlier_program(void **state)
 {
 	struct net *n = create();
 
@@ -282,7 +282,7 @@ static void a_rank_gives_up(void **state)
 	net_destroy(n);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_fetches_are_rejected(void **state)
 {
 	static const char *const bad[] = {
 		"cmd=pmi2x-fetch;", FETCH, FETCH "rank=6;", FETCH "rank=-1;",
@@ -315,11 +315,11 @@ int main(void)
 		cmocka_unit_test(waits_until_it_is_there),
 		cmocka_unit_test(waits_no_longer_than_that),
 		cmocka_unit_test(waits_for_no_dead_node),
-		cmocka_unit_test(of_a_rank_that_goes),
-		cmocka_unit_test(of_a_rank_that_finalizes),
-		cmocka_unit_test(of_another_program),
+		cmocka_unit_test(fetch_from_a_rank_that_exits_fails),
+		cmocka_unit_test(fetch_from_a_rank_that_finalizes_fails_without_a_put),
+		cmocka_unit_test(fetch_returns_no_value_of_an_earlier_program),
 		cmocka_unit_test(a_rank_gives_up),
-		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(invalid_fetches_are_rejected),
 	};
 
 	return cmocka_run_group_tests_name("server-fetch", tests, NULL, NULL);

@@ -74,7 +74,7 @@ static void the_same_again_costs_nothing(void **state)
 	early_free(&e);
 }
 
-static void it_has_a_limit(void **state)
+static void group_kvs_has_a_limit(void **state)
 {
 	struct budget budget;
 	struct early e;
@@ -101,7 +101,7 @@ int main(void)
 		cmocka_unit_test(a_value_is_there_until_its_fence),
 		cmocka_unit_test(the_last_value_of_a_key_counts),
 		cmocka_unit_test(the_same_again_costs_nothing),
-		cmocka_unit_test(it_has_a_limit),
+		cmocka_unit_test(group_kvs_has_a_limit),
 	};
 
 	return cmocka_run_group_tests_name("early", tests, NULL, NULL);

@@ -221,7 +221,7 @@ static void a_newer_value_wins_before_and_after_the_fence(void **state)
 }
 
 /* One thread waits in the world's barrier while another meets a group. */
-static void what_is_in_an_open_fence_reaches_the_group(void **state)
+static void records_in_an_open_fence_reach_the_group(void **state)
 {
 	struct net *n = create(NULL);
 
@@ -271,7 +271,7 @@ static void others_enter(struct net *n, const char *group)
 			enter(n, r, group);
 }
 
-static void so_may_those_without_a_list(void **state)
+static void forms_without_a_list_may_be_pipelined(void **state)
 {
 	static const struct {
 		const char *group, *twice;
@@ -444,7 +444,7 @@ static void a_death_ends_the_step_by_name(void **state)
 	}
 }
 
-static void who_finalizes_and_ends_fails_it_too(void **state)
+static void member_that_finalizes_and_exits_fails_the_group(void **state)
 {
 	const struct net_options ends = { .ends = true };
 	struct net *n = create(&ends);
@@ -477,7 +477,7 @@ static void without_an_end_the_connection_is_closed(void **state)
 	net_destroy(n);
 }
 
-static void others_go_on_after_a_death(void **state)
+static void other_groups_go_on_after_a_death(void **state)
 {
 	struct net *n = create(NULL);
 
@@ -604,18 +604,18 @@ int main(void)
 		cmocka_unit_test(every_group_gets_all_that_is_not_fenced),
 		cmocka_unit_test(only_what_is_new_travels_again),
 		cmocka_unit_test(a_newer_value_wins_before_and_after_the_fence),
-		cmocka_unit_test(what_is_in_an_open_fence_reaches_the_group),
+		cmocka_unit_test(records_in_an_open_fence_reach_the_group),
 		cmocka_unit_test(a_group_may_meet_again_before_all_have_left),
-		cmocka_unit_test(so_may_those_without_a_list),
+		cmocka_unit_test(forms_without_a_list_may_be_pipelined),
 		cmocka_unit_test(threads_of_two_ranks_may_cross),
 		cmocka_unit_test(bad_groups_are_refused_and_harm_nobody),
 		cmocka_unit_test(long_lines_come_in_pieces),
 		cmocka_unit_test(lines_may_be_cut_anywhere),
 		cmocka_unit_test(long_lines_may_be_cut_anywhere),
 		cmocka_unit_test(a_death_ends_the_step_by_name),
-		cmocka_unit_test(who_finalizes_and_ends_fails_it_too),
+		cmocka_unit_test(member_that_finalizes_and_exits_fails_the_group),
 		cmocka_unit_test(without_an_end_the_connection_is_closed),
-		cmocka_unit_test(others_go_on_after_a_death),
+		cmocka_unit_test(other_groups_go_on_after_a_death),
 		cmocka_unit_test(both_protocols_meet_in_a_group),
 		cmocka_unit_test(a_long_wait_is_told_by_name),
 		cmocka_unit_test(node_whose_ranks_have_not_entered_a_group_says_so),

@@ -6,7 +6,7 @@
 
 /* ---- ends of ranks ---- */
 
-static void who_goes_without_goodbye_is_named(void **state)
+static void rank_that_exits_without_finalize_is_named(void **state)
 {
 	const struct pmi_exit end = { .status = 9 };
 	struct net *n = serve(NULL);
@@ -32,7 +32,7 @@ static void who_goes_without_goodbye_is_named(void **state)
 }
 
 /* libpmix does not tell of a fence that waits for a rank of its own node. */
-static void who_never_came_and_failed_ends_the_step(void **state)
+static void rank_that_failed_before_pmix_ends_the_step(void **state)
 {
 	const struct net_options o = { .ends = true };
 	const struct pmi_exit end = { .status = 9 };
@@ -62,7 +62,7 @@ static void who_never_came_and_failed_ends_the_step(void **state)
 }
 
 /* It may be that it is missed: clients may do without it, too. */
-static void who_never_came_and_ended_well_is_told_of(void **state)
+static void rank_that_exited_well_before_pmix_is_reported_as_waited_for(void **state)
 {
 	const struct pmi_exit end = { .status = 0 };
 	struct net *n = net_create(NULL);
@@ -392,7 +392,7 @@ static void its_end_after_the_ranks_is_none(void **state)
 	net_destroy(n);
 }
 
-static void who_never_came_is_not_missed(void **state)
+static void pmixd_without_clients_is_not_missed(void **state)
 {
 	struct net *n = net_create(NULL);
 
@@ -445,7 +445,7 @@ static void a_node_that_never_serves_is_named_before_its_ranks(void **state)
 	net_destroy(n);
 }
 
-static void where_ranks_speak_pmi_nobody_misses_pmix(void **state)
+static void ranks_with_pmi_are_not_waited_for_in_pmix(void **state)
 {
 	struct net *n = miss_pmix_at_n2();
 
@@ -457,7 +457,7 @@ static void where_ranks_speak_pmi_nobody_misses_pmix(void **state)
 	net_destroy(n);
 }
 
-static void who_cannot_serve_says_why(void **state)
+static void reason_of_a_pmixd_that_cannot_serve_is_reported(void **state)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_REFUSED, .rank = PMIX_NO_RANK,
@@ -501,9 +501,9 @@ static void answers_wait_for_the_end_of_the_step(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_goes_without_goodbye_is_named),
-		cmocka_unit_test(who_never_came_and_failed_ends_the_step),
-		cmocka_unit_test(who_never_came_and_ended_well_is_told_of),
+		cmocka_unit_test(rank_that_exits_without_finalize_is_named),
+		cmocka_unit_test(rank_that_failed_before_pmix_ends_the_step),
+		cmocka_unit_test(rank_that_exited_well_before_pmix_is_reported_as_waited_for),
 		cmocka_unit_test(ranks_that_have_not_started_pmix_are_named),
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),
@@ -520,11 +520,11 @@ int main(void)
 		cmocka_unit_test(abort_text_that_says_nothing_is_left_out),
 		cmocka_unit_test(its_death_fails_fences_everywhere),
 		cmocka_unit_test(its_end_after_the_ranks_is_none),
-		cmocka_unit_test(who_never_came_is_not_missed),
+		cmocka_unit_test(pmixd_without_clients_is_not_missed),
 		cmocka_unit_test(a_node_that_never_serves_is_named),
 		cmocka_unit_test(a_node_that_never_serves_is_named_before_its_ranks),
-		cmocka_unit_test(where_ranks_speak_pmi_nobody_misses_pmix),
-		cmocka_unit_test(who_cannot_serve_says_why),
+		cmocka_unit_test(ranks_with_pmi_are_not_waited_for_in_pmix),
+		cmocka_unit_test(reason_of_a_pmixd_that_cannot_serve_is_reported),
 		cmocka_unit_test(answers_wait_for_the_end_of_the_step),
 	};
 

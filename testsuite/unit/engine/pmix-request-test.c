@@ -79,7 +79,7 @@ static void expect_fetched(struct net_node *node, uint64_t id, int status,
 	buf_free(&b);
 }
 
-static void what_a_rank_has_committed_is_fetched(void **state)
+static void committed_data_of_a_rank_are_fetched(void **state)
 {
 	struct net *n = serve(NULL);
 	uint64_t first, second;
@@ -273,7 +273,7 @@ static void expect_unnamed(struct net *n, uint32_t rank, uint64_t id, int status
 }
 
 /* Ranks 0 and 3 are on a node; who asks is said by the agent. */
-static void what_a_rank_publishes_is_found(void **state)
+static void published_names_are_found(void **state)
 {
 	struct net *n = serve(NULL);
 
@@ -444,7 +444,7 @@ static void nobody_waits_for_the_first_rank_to_start_that_has_ended(void **state
 	}
 }
 
-static void who_has_gone_waits_for_no_name(void **state)
+static void lookup_of_an_exited_rank_is_dropped(void **state)
 {
 	struct net *n = serve(NULL);
 	struct pmix_msg m;
@@ -538,14 +538,14 @@ static void nobody_waits_for_a_rank_that_has_spawned_and_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_rank_has_committed_is_fetched),
+		cmocka_unit_test(committed_data_of_a_rank_are_fetched),
 		cmocka_unit_test(a_fetch_waits_for_who_is_not_ready),
 		cmocka_unit_test(a_fetch_of_nobody_is_refused),
 		cmocka_unit_test(a_fetch_ends_with_its_rank),
 		cmocka_unit_test(fetch_of_ended_rank_has_a_limit),
 		cmocka_unit_test(fetch_of_rank_that_ended_without_pmix_fails),
 		cmocka_unit_test(a_fetch_ends_with_who_serves_the_rank),
-		cmocka_unit_test(what_a_rank_publishes_is_found),
+		cmocka_unit_test(published_names_are_found),
 		cmocka_unit_test(
 			nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended),
 		cmocka_unit_test(
@@ -555,7 +555,7 @@ int main(void)
 		cmocka_unit_test(connection_names_the_namespace_that_has_not_come),
 		cmocka_unit_test(end_of_pmi_fd_drops_no_request_of_pmix),
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
-		cmocka_unit_test(who_has_gone_waits_for_no_name),
+		cmocka_unit_test(lookup_of_an_exited_rank_is_dropped),
 		cmocka_unit_test(a_spawn_is_answered_with_its_namespace),
 		cmocka_unit_test(nobody_waits_for_a_rank_that_has_spawned_and_ended),
 	};

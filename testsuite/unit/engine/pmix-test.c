@@ -166,7 +166,7 @@ static void pmi_and_pmix_do_not_count_together(void **state)
 
 /* ---- fences of some ---- */
 
-static void some_ranks_fence_among_themselves(void **state)
+static void fence_of_some_ranks_completes(void **state)
 {
 	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 1, 3, 4, 5 };
 	static const uint32_t gave[] = { 3, 4, 5 };
@@ -190,7 +190,7 @@ static void some_ranks_fence_among_themselves(void **state)
 	net_destroy(n);
 }
 
-static void some_fail_when_one_of_them_goes(void **state)
+static void fence_of_some_ranks_fails_when_one_exits(void **state)
 {
 	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 0, 5 };
 	struct net *n = serve(NULL);
@@ -443,7 +443,7 @@ static void an_id_serves_one_at_a_time(void **state)
 	net_destroy(n);
 }
 
-static void who_breaks_the_rules_is_shut_out(void **state)
+static void pmixd_that_breaks_the_protocol_is_shut_out(void **state)
 {
 	const struct pmix_msg wrong[] = {
 		{ .type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION },
@@ -464,7 +464,7 @@ static void who_breaks_the_rules_is_shut_out(void **state)
 	net_destroy(n);
 }
 
-static void it_speaks_for_its_own_ranks_only(void **state)
+static void pmixd_reports_ranks_of_its_own_node_only(void **state)
 {
 	static const enum pmix_msg_type types[] = {
 		PMIX_MSG_CONNECTED, PMIX_MSG_FINALIZED, PMIX_MSG_ABORT,
@@ -572,8 +572,8 @@ int main(void)
 		cmocka_unit_test(several_fences_may_be_under_way),
 		cmocka_unit_test(large_data_arrive_whole),
 		cmocka_unit_test(pmi_and_pmix_do_not_count_together),
-		cmocka_unit_test(some_ranks_fence_among_themselves),
-		cmocka_unit_test(some_fail_when_one_of_them_goes),
+		cmocka_unit_test(fence_of_some_ranks_completes),
+		cmocka_unit_test(fence_of_some_ranks_fails_when_one_exits),
 		cmocka_unit_test(groups_are_told_apart_by_name),
 		cmocka_unit_test(a_group_is_no_fence),
 		cmocka_unit_test(processes_connect_and_disconnect),
@@ -582,8 +582,8 @@ int main(void)
 		cmocka_unit_test(an_event_comes_to_the_other_nodes),
 		cmocka_unit_test(entries_that_cannot_be_are_refused),
 		cmocka_unit_test(an_id_serves_one_at_a_time),
-		cmocka_unit_test(who_breaks_the_rules_is_shut_out),
-		cmocka_unit_test(it_speaks_for_its_own_ranks_only),
+		cmocka_unit_test(pmixd_that_breaks_the_protocol_is_shut_out),
+		cmocka_unit_test(pmixd_reports_ranks_of_its_own_node_only),
 		cmocka_unit_test(without_memory_nobody_waits),
 	};
 

@@ -529,7 +529,7 @@ static bool one_failure(uint32_t fail)
 	return refused;
 }
 
-static void what_follows_a_failed_entry_does_not_take_its_place(void **state)
+static void entry_after_a_failed_one_does_not_replace_it(void **state)
 {
 	uint32_t fail = 0;
 
@@ -553,7 +553,7 @@ int main(void)
 		cmocka_unit_test(a_failure_reaches_the_slots),
 		cmocka_unit_test(the_last_entry_of_a_rank_counts),
 		cmocka_unit_test(a_second_program_starts_anew),
-		cmocka_unit_test(what_follows_a_failed_entry_does_not_take_its_place),
+		cmocka_unit_test(entry_after_a_failed_one_does_not_replace_it),
 	};
 
 	return cmocka_run_group_tests_name("server-slots", tests, NULL, NULL);

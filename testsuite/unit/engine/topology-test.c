@@ -8,7 +8,7 @@
 #define HAS1 "cmd=get_result rc=0 value="
 #define HAS2 "cmd=info-getjobattr-response;rc=0;found=TRUE;value="
 
-static void those_who_ask_wait_for_the_host(void **state)
+static void ranks_that_ask_wait_for_the_host(void **state)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
@@ -56,7 +56,7 @@ static void alone_on_its_node_a_rank_gets_none(void **state)
 	net_destroy(n);
 }
 
-static void who_goes_is_not_answered(void **state)
+static void exited_rank_is_not_answered(void **state)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
@@ -75,10 +75,10 @@ static void who_goes_is_not_answered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(those_who_ask_wait_for_the_host),
+		cmocka_unit_test(ranks_that_ask_wait_for_the_host),
 		cmocka_unit_test(a_file_that_comes_late_is_for_who_asks_later),
 		cmocka_unit_test(alone_on_its_node_a_rank_gets_none),
-		cmocka_unit_test(who_goes_is_not_answered),
+		cmocka_unit_test(exited_rank_is_not_answered),
 	};
 
 	return cmocka_run_group_tests_name("server-topology", tests, NULL,

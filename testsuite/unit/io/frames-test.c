@@ -217,7 +217,7 @@ static void an_announced_length_allocates_little(void **state)
 	free(r);
 }
 
-static void what_is_no_frame_is_refused(void **state)
+static void invalid_frames_are_rejected(void **state)
 {
 	static const unsigned char bad_type[] = {
 		0, 0, 0, 0, FRAME_TYPES, 0, 0, 0,
@@ -288,7 +288,7 @@ int main(void)
 		cmocka_unit_test(large_bodies_arrive_whole),
 		cmocka_unit_test(large_messages_go_where_they_belong),
 		cmocka_unit_test(an_announced_length_allocates_little),
-		cmocka_unit_test(what_is_no_frame_is_refused),
+		cmocka_unit_test(invalid_frames_are_rejected),
 		cmocka_unit_test(the_callee_can_stop),
 		cmocka_unit_test(a_frame_can_be_made_whole),
 	};

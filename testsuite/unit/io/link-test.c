@@ -153,7 +153,7 @@ static void frames_pass_between_proved_ends(void **state)
 	pair_close(&p);
 }
 
-static void who_finishes_still_sends_what_is_queued(void **state)
+static void finished_link_sends_its_queue(void **state)
 {
 	struct pair p;
 
@@ -225,7 +225,7 @@ static void nobody_there_is_an_error(void **state)
 	assert_int_equal(rc, -ECONNREFUSED);
 }
 
-static void who_says_nothing_is_dropped(void **state)
+static void silent_peer_is_dropped_after_the_limit(void **state)
 {
 	static const struct sockaddr_storage everywhere;
 	struct link_options soon = { .handshake_ms = 1 };
@@ -255,7 +255,7 @@ static int accept_readable(int listener)
 }
 
 /* The message is there, and this process has not run since it has come. */
-static void what_has_come_in_time_is_not_late(void **state)
+static void message_received_in_time_is_not_late(void **state)
 {
 	static const struct sockaddr_storage everywhere;
 	const struct link_options patient = { .handshake_ms = UINT32_MAX };
@@ -326,12 +326,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_pass_between_proved_ends),
-		cmocka_unit_test(who_finishes_still_sends_what_is_queued),
+		cmocka_unit_test(finished_link_sends_its_queue),
 		cmocka_unit_test(a_stranger_is_turned_away),
 		cmocka_unit_test(a_refused_frame_ends_the_link),
 		cmocka_unit_test(nobody_there_is_an_error),
-		cmocka_unit_test(who_says_nothing_is_dropped),
-		cmocka_unit_test(what_has_come_in_time_is_not_late),
+		cmocka_unit_test(silent_peer_is_dropped_after_the_limit),
+		cmocka_unit_test(message_received_in_time_is_not_late),
 		cmocka_unit_test(half_a_message_is_late),
 	};
 

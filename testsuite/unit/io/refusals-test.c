@@ -82,7 +82,7 @@ static void addresses_and_users_are_told_apart(void **state)
 	assert_non_null(strstr(log_.lines[4], "1 more connections from user 1001"));
 }
 
-static void what_friends_do_is_not_told(void **state)
+static void errors_of_no_attacker_are_not_logged(void **state)
 {
 	static const int errors[] = { 0, -ECONNRESET, -EADDRNOTAVAIL, -ENOMEM,
 				      -EPROTONOSUPPORT };
@@ -170,7 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_source_is_named_once_and_counted, set_up),
 		cmocka_unit_test_setup(addresses_and_users_are_told_apart, set_up),
-		cmocka_unit_test_setup(what_friends_do_is_not_told, set_up),
+		cmocka_unit_test_setup(errors_of_no_attacker_are_not_logged, set_up),
 		cmocka_unit_test_setup(many_sources_are_counted_together, set_up),
 		cmocka_unit_test_setup(the_owner_and_root_are_let_in, set_up),
 		cmocka_unit_test_setup(other_users_are_refused, set_up),

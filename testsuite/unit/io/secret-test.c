@@ -78,7 +78,7 @@ static void nodes_of_a_step_have_ports_of_their_own(void **state)
 	assert_in_range(seeded_port(seed, UINT32_MAX, 0, 65535), 0, 65535);
 }
 
-static void what_is_random_differs(void **state)
+static void random_bytes_differ(void **state)
 {
 	struct secret a, b;
 	uint64_t x, y;
@@ -138,7 +138,7 @@ int main(void)
 		cmocka_unit_test(a_proof_needs_the_secret_and_the_data),
 		cmocka_unit_test(no_core_dump_has_what_is_hidden),
 		cmocka_unit_test(nodes_of_a_step_have_ports_of_their_own),
-		cmocka_unit_test(what_is_random_differs),
+		cmocka_unit_test(random_bytes_differ),
 	};
 
 	return cmocka_run_group_tests_name("secret", tests, NULL, NULL);

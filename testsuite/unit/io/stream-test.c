@@ -489,7 +489,7 @@ static pid_t write_by_another(int fd, const char *text)
 }
 
 /* The kernel ends a read between them, though there is more to read. */
-static void what_two_processes_have_written_is_read_to_its_end(void **state)
+static void bytes_of_two_writers_are_read_to_the_end(void **state)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -521,7 +521,7 @@ static void a_burst_is_read_to_its_end(void **state)
 }
 
 /* A close with input unread would turn the answers into a reset. */
-static void what_is_held_does_not_spoil_the_end(void **state)
+static void held_input_does_not_reset_the_answer_at_close(void **state)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -675,9 +675,9 @@ int main(void)
 		cmocka_unit_test(input_stays_until_it_is_released),
 		cmocka_unit_test(input_of_several_requests_is_taken_out_together),
 		cmocka_unit_test(much_input_is_taken_out_unanswered),
-		cmocka_unit_test(what_two_processes_have_written_is_read_to_its_end),
+		cmocka_unit_test(bytes_of_two_writers_are_read_to_the_end),
 		cmocka_unit_test(a_burst_is_read_to_its_end),
-		cmocka_unit_test(what_is_held_does_not_spoil_the_end),
+		cmocka_unit_test(held_input_does_not_reset_the_answer_at_close),
 		cmocka_unit_test(answers_wait_until_all_requests_are_read),
 		cmocka_unit_test(an_answer_beyond_the_pause_does_not_end_the_reading),
 		cmocka_unit_test(an_answer_comes_before_the_close),

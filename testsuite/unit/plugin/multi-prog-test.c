@@ -52,7 +52,7 @@ static void ranks_that_do_not_exist(void **state)
 			    "111111");
 }
 
-static void what_is_no_range(void **state)
+static void invalid_ranges_are_rejected(void **state)
 {
 	assert_string_equal(read_text("3-1 a\n* b"), "111111");
 	assert_string_equal(read_text("x,2 a\n* b"), "110111");
@@ -95,7 +95,7 @@ int main(void)
 		cmocka_unit_test(other_lines_are_not),
 		cmocka_unit_test(the_first_line_has_a_rank),
 		cmocka_unit_test(ranks_that_do_not_exist),
-		cmocka_unit_test(what_is_no_range),
+		cmocka_unit_test(invalid_ranges_are_rejected),
 		cmocka_unit_test(ranks_without_a_line),
 		cmocka_unit_test(too_many_ranges),
 	};

@@ -8,7 +8,7 @@
 
 #include "network.h"
 
-static void what_is_no_network_is_refused(void **state)
+static void invalid_networks_are_rejected(void **state)
 {
 	static const char *const wrong[] = {
 		"", "/", "/8", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33",
@@ -64,7 +64,7 @@ static void a_network_without_this_host_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_no_network_is_refused),
+		cmocka_unit_test(invalid_networks_are_rejected),
 		cmocka_unit_test(the_loopback_address_is_found),
 		cmocka_unit_test(a_network_without_this_host_is_told),
 	};

@@ -81,7 +81,7 @@ static bool takes_nothing(size_t i)
 	       !strcmp(option_key(i), "Pmi2xPmixLibrary");
 }
 
-static void what_no_option_takes_is_refused_with_a_line(void **state)
+static void values_that_no_option_takes_are_rejected_with_a_line(void **state)
 {
 	static const char *const wrong[] = {
 		"", " ", "-1", "+1", "1.5", "1e3", "0x10", "many", "1,2", "16 ",
@@ -214,7 +214,7 @@ static void assert_job_gets(const char *key, const char *site,
 	}
 }
 
-static void what_is_the_sites_a_job_can_only_lower(void **state)
+static void job_can_only_lower_limits_of_the_site(void **state)
 {
 	assert_job_gets("Pmi2xDrainTimeout", "10", "600", "10");
 	assert_job_gets("Pmi2xDrainTimeout", "10", "11", "10");
@@ -228,7 +228,7 @@ static void what_is_the_sites_a_job_can_only_lower(void **state)
 	assert_job_gets("Pmi2xPmix", "no", "early", "no");
 }
 
-static void what_is_the_jobs_it_can_raise(void **state)
+static void job_can_raise_its_own_limits(void **state)
 {
 	assert_job_gets("Pmi2xConnectTimeout", "1", "3600", "3600");
 	assert_job_gets("Pmi2xStallReport", "0", "604800", "604800");
@@ -309,14 +309,14 @@ static void options_of_all_nodes_have_room_in_a_frame(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_no_option_takes_is_refused_with_a_line),
+		cmocka_unit_test(values_that_no_option_takes_are_rejected_with_a_line),
 		cmocka_unit_test(numbers_end_where_the_line_says),
 		cmocka_unit_test(words_ports_and_directories_are_taken),
 		cmocka_unit_test(a_path_that_is_too_long_is_refused),
 		cmocka_unit_test(nothing_that_steers_a_terminal_is_repeated),
 		cmocka_unit_test(without_a_log_a_wrong_value_is_refused_as_well),
-		cmocka_unit_test(what_is_the_sites_a_job_can_only_lower),
-		cmocka_unit_test(what_is_the_jobs_it_can_raise),
+		cmocka_unit_test(job_can_only_lower_limits_of_the_site),
+		cmocka_unit_test(job_can_raise_its_own_limits),
 		cmocka_unit_test(a_wrong_value_of_a_job_changes_nothing),
 		cmocka_unit_test(options_of_all_nodes_are_a_text_with_the_values_in_use),
 		cmocka_unit_test(options_of_all_nodes_have_room_in_a_frame),

@@ -187,7 +187,7 @@ static void hosts_become_one_name_a_process(void **state)
 	spawn_free(r);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void spawn_that_does_not_fit_is_rejected(void **state)
 {
 	struct spawn_request *r = spawn_new();
 	char **args = NULL, *word = malloc(60000);
@@ -303,7 +303,7 @@ int main(void)
 		cmocka_unit_test(a_command_has_its_environment),
 		cmocka_unit_test(path_is_searched_first),
 		cmocka_unit_test(hosts_become_one_name_a_process),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(spawn_that_does_not_fit_is_rejected),
 		cmocka_unit_test(environment_drops_the_spawning_step),
 		cmocka_unit_test(records_fill_one_word_at_most),
 		cmocka_unit_test(processors_are_summed),

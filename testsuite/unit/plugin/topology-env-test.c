@@ -4,7 +4,7 @@
 
 #include "topology_env.h"
 
-static void what_an_outer_step_has_set_is_removed(void **state)
+static void variables_of_an_outer_step_are_removed(void **state)
 {
 	char *env[] = { "A=1", "HWLOC_XMLFILE=/spool/pmi2x.topology.7.0.0.xml",
 			"B=2", "HWLOC_THISSYSTEM=1", "C=3", NULL };
@@ -18,7 +18,7 @@ static void what_an_outer_step_has_set_is_removed(void **state)
 	assert_false(topology_env_is_chosen(env));
 }
 
-static void what_the_user_has_set_stays(void **state)
+static void variables_of_the_user_stay(void **state)
 {
 	char *env[] = { "HWLOC_XMLFILE=/home/me/node.xml", "HWLOC_THISSYSTEM=1",
 			NULL };
@@ -37,8 +37,8 @@ static void what_the_user_has_set_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_an_outer_step_has_set_is_removed),
-		cmocka_unit_test(what_the_user_has_set_stays),
+		cmocka_unit_test(variables_of_an_outer_step_are_removed),
+		cmocka_unit_test(variables_of_the_user_stay),
 	};
 
 	return cmocka_run_group_tests_name("topology-env", tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void a_missing_node_is_said(void **state)
 	assert_non_null(strstr(content(p), "\"nodes\":3,\"received\":1"));
 }
 
-static void what_is_there_stays(void **state)
+static void existing_trace_files_stay(void **state)
 {
 	struct place *p = *state;
 	char path[PATH_MAX];
@@ -135,7 +135,7 @@ int main(void)
 						close_place),
 		cmocka_unit_test_setup_teardown(a_missing_node_is_said,
 						open_place, close_place),
-		cmocka_unit_test_setup_teardown(what_is_there_stays, open_place,
+		cmocka_unit_test_setup_teardown(existing_trace_files_stay, open_place,
 						close_place),
 		cmocka_unit_test_setup_teardown(a_bad_directory_is_said,
 						open_place, close_place),

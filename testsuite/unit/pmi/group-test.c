@@ -78,7 +78,7 @@ static void ten_thousand_leaders_are_read(void **state)
 	free(text);
 }
 
-static void what_is_no_group_is_refused(void **state)
+static void invalid_groups_are_rejected(void **state)
 {
 	static const char *const texts[] = {
 		"", ":", ":1", "WORLD", "NODE", "0,1", "world:1", "WORLDS:1",
@@ -138,7 +138,7 @@ int main(void)
 		cmocka_unit_test(a_tag_without_an_absolute_value_is_read),
 		cmocka_unit_test(a_list_may_be_in_any_order),
 		cmocka_unit_test(ten_thousand_leaders_are_read),
-		cmocka_unit_test(what_is_no_group_is_refused),
+		cmocka_unit_test(invalid_groups_are_rejected),
 		cmocka_unit_test(the_tag_is_known_after_an_error),
 		cmocka_unit_test(a_reason_names_what_is_wrong),
 		cmocka_unit_test(the_world_can_be_a_list),

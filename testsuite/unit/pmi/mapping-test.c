@@ -141,7 +141,7 @@ static void a_run_is_cut_where_that_saves_blocks(void **state)
 	assert_mapping(nodes, nranks, nnodes, NULL);
 }
 
-static void what_does_not_fit_is_left_out(void **state)
+static void blocks_that_do_not_fit_are_left_out(void **state)
 {
 	const uint32_t nranks = 2000;
 	uint32_t nodes[2000];
@@ -310,7 +310,7 @@ int main(void)
 		cmocka_unit_test(few_rounds_are_written_out),
 		cmocka_unit_test(many_rounds_are_written_once),
 		cmocka_unit_test(a_run_is_cut_where_that_saves_blocks),
-		cmocka_unit_test(what_does_not_fit_is_left_out),
+		cmocka_unit_test(blocks_that_do_not_fit_are_left_out),
 		cmocka_unit_test(random_layouts_read_back),
 		cmocka_unit_test(hardly_a_mapping_has_fewer_blocks),
 	};

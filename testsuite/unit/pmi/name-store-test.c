@@ -122,7 +122,7 @@ static int wait_for(struct fixture *f, const char *who, uint32_t wait, uint32_t 
 
 /* ---- publish, look up, unpublish ---- */
 
-static void what_is_published_is_found(void **state)
+static void published_names_are_found(void **state)
 {
 	struct fixture f;
 
@@ -168,7 +168,7 @@ static void a_doubled_key_is_refused_with_its_call(void **state)
 	name_store_destroy(f.store);
 }
 
-static void what_was_once_to_be_read_is_gone(void **state)
+static void name_to_be_read_once_is_gone_after_a_read(void **state)
 {
 	struct fixture f;
 
@@ -279,7 +279,7 @@ static void a_lookup_waits_for_so_many(void **state)
 	name_store_destroy(f.store);
 }
 
-static void it_waits_no_longer_than_it_wants(void **state)
+static void lookup_waits_no_longer_than_its_timeout(void **state)
 {
 	struct fixture f;
 
@@ -375,7 +375,7 @@ static void nobody_waits_for_a_namespace_that_has_ended(void **state)
 	name_store_destroy(f.store);
 }
 
-static void what_it_has_published_is_found(void **state)
+static void names_of_an_ended_namespace_are_found_by_one_that_waits(void **state)
 {
 	struct fixture f;
 
@@ -435,7 +435,7 @@ static void nobody_waits_for_a_rank_that_has_ended(void **state)
 	name_store_destroy(f.store);
 }
 
-static void so_many_ends_are_kept(void **state)
+static void number_of_kept_ends_is_limited(void **state)
 {
 	struct fixture f;
 	char who[32];
@@ -453,7 +453,7 @@ static void so_many_ends_are_kept(void **state)
 
 /* ---- limits ---- */
 
-static void what_is_published_has_a_limit(void **state)
+static void published_names_have_a_limit(void **state)
 {
 	const uint32_t len = NAMES_BYTES_MAX / 2;
 	char *value = calloc(1, len), key[16];
@@ -514,22 +514,22 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_published_is_found),
+		cmocka_unit_test(published_names_are_found),
 		cmocka_unit_test(only_its_publisher_takes_it_back),
 		cmocka_unit_test(a_doubled_key_is_refused_with_its_call),
-		cmocka_unit_test(what_was_once_to_be_read_is_gone),
+		cmocka_unit_test(name_to_be_read_once_is_gone_after_a_read),
 		cmocka_unit_test(an_answer_that_is_lost_takes_nothing_away),
 		cmocka_unit_test(a_range_says_who_may_see_it),
 		cmocka_unit_test(a_range_says_whose_are_wanted),
 		cmocka_unit_test(a_key_may_be_had_by_those_who_do_not_meet),
 		cmocka_unit_test(a_lookup_waits_for_so_many),
-		cmocka_unit_test(it_waits_no_longer_than_it_wants),
+		cmocka_unit_test(lookup_waits_no_longer_than_its_timeout),
 		cmocka_unit_test(nobody_waits_on_a_lost_link),
 		cmocka_unit_test(nobody_waits_for_a_namespace_that_has_ended),
-		cmocka_unit_test(what_it_has_published_is_found),
+		cmocka_unit_test(names_of_an_ended_namespace_are_found_by_one_that_waits),
 		cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
-		cmocka_unit_test(so_many_ends_are_kept),
-		cmocka_unit_test(what_is_published_has_a_limit),
+		cmocka_unit_test(number_of_kept_ends_is_limited),
+		cmocka_unit_test(published_names_have_a_limit),
 		cmocka_unit_test(nonsense_is_refused),
 	};
 

@@ -87,7 +87,7 @@ static void the_data_may_come_behind_the_head(void **state)
 	buf_free(&whole);
 }
 
-static void what_is_no_message_is_refused(void **state)
+static void invalid_messages_are_rejected(void **state)
 {
 	unsigned char bytes[HEAD_BYTES + 4] = { HEAD_BYTES - 4 };
 	struct pmix_msg m;
@@ -107,7 +107,7 @@ static void what_is_no_message_is_refused(void **state)
 	assert_int_equal(pmix_msg_size(bytes), -EPROTO);
 }
 
-static void what_is_too_large_is_not_packed(void **state)
+static void too_large_messages_are_not_packed(void **state)
 {
 	struct pmix_msg m = full;
 	struct buf b;
@@ -318,8 +318,8 @@ int main(void)
 		cmocka_unit_test(a_message_comes_back),
 		cmocka_unit_test(a_message_is_there_with_its_last_byte),
 		cmocka_unit_test(the_data_may_come_behind_the_head),
-		cmocka_unit_test(what_is_no_message_is_refused),
-		cmocka_unit_test(what_is_too_large_is_not_packed),
+		cmocka_unit_test(invalid_messages_are_rejected),
+		cmocka_unit_test(too_large_messages_are_not_packed),
 		cmocka_unit_test(members_and_entries_come_back),
 		cmocka_unit_test(half_an_entry_is_none),
 		cmocka_unit_test(too_many_members_are_refused),

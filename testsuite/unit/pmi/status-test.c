@@ -143,7 +143,7 @@ static void a_missing_result_is_said(void **state)
 	step_status_destroy(s);
 }
 
-static void what_the_ranks_are_is_said(void **state)
+static void status_names_the_state_of_ranks(void **state)
 {
 	struct step_status *s = step_of(2);
 	struct status_run run = { .first = 2, .last = 2, .phase = STATUS_ACTIVE,
@@ -331,7 +331,7 @@ int main(void)
 		cmocka_unit_test(long_lists_are_cut),
 		cmocka_unit_test(silent_nodes_are_named),
 		cmocka_unit_test(a_missing_result_is_said),
-		cmocka_unit_test(what_the_ranks_are_is_said),
+		cmocka_unit_test(status_names_the_state_of_ranks),
 		cmocka_unit_test(nothing_is_stalled),
 		cmocka_unit_test(a_tool_gets_it_all),
 		cmocka_unit_test(ranks_without_pmix_are_late_for_its_fence),

@@ -354,7 +354,7 @@ static void aborts_and_ready_count_once(void **state)
 	teardown(&f);
 }
 
-static void who_has_ended_is_not_ready(void **state)
+static void step_that_ended_is_reported_as_not_ready(void **state)
 {
 	struct control_msg ready = { .type = CONTROL_READY, .code = 1, .text = "why" };
 	struct fixture f;
@@ -370,7 +370,7 @@ static void who_has_ended_is_not_ready(void **state)
 }
 
 /* As long as the answer is no there is none. */
-static void who_has_been_started_is_said(void **state)
+static void started_step_is_confirmed_to_the_node_that_asks(void **state)
 {
 	struct control_msg msg = { .type = CONTROL_STARTED, .origin = 3 };
 	struct fixture f;
@@ -404,7 +404,7 @@ static void reports_are_plain_text(void **state)
 }
 
 /* No line: the first has said why. */
-static void who_gave_up_after_a_report_is_known(void **state)
+static void rank_that_gave_up_after_a_report_is_remembered(void **state)
 {
 	struct control_msg report = { .type = CONTROL_REPORT };
 	struct fixture f;
@@ -695,10 +695,10 @@ int main(void)
 		cmocka_unit_test(nothing_is_sent_on_a_lost_link),
 		cmocka_unit_test(spawns_in_progress_have_a_limit),
 		cmocka_unit_test(aborts_and_ready_count_once),
-		cmocka_unit_test(who_has_ended_is_not_ready),
-		cmocka_unit_test(who_has_been_started_is_said),
+		cmocka_unit_test(step_that_ended_is_reported_as_not_ready),
+		cmocka_unit_test(started_step_is_confirmed_to_the_node_that_asks),
 		cmocka_unit_test(reports_are_plain_text),
-		cmocka_unit_test(who_gave_up_after_a_report_is_known),
+		cmocka_unit_test(rank_that_gave_up_after_a_report_is_remembered),
 		cmocka_unit_test(the_user_reads_each_report_once_and_few),
 		cmocka_unit_test(notes_use_up_no_report),
 		cmocka_unit_test(nonsense_breaks_the_link),

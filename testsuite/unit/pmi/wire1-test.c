@@ -95,7 +95,7 @@ static void an_mcmd_has_a_value_a_line(void **state)
 	free(copy);
 }
 
-static void what_is_no_message_is_refused_at_once(void **state)
+static void invalid_messages_are_rejected_at_once(void **state)
 {
 	assert_int_equal(pmi1_frame("x", 1), -EPROTO);
 	assert_int_equal(pmi1_frame("cmx", 3), -EPROTO);
@@ -165,7 +165,7 @@ static void written_lines_are_read_back(void **state)
 	buf_free(&b);
 }
 
-static void what_text_cannot_carry_leaves_the_buffer(void **state)
+static void values_with_forbidden_bytes_leave_the_buffer_unchanged(void **state)
 {
 	const char *values[] = {"a\nb", "a ", "a b=c", "a  b=c"};
 	struct pmi_writer w;
@@ -192,11 +192,11 @@ int main(void)
 		cmocka_unit_test(fields_are_found),
 		cmocka_unit_test(words_without_a_key_belong_to_the_value),
 		cmocka_unit_test(an_mcmd_has_a_value_a_line),
-		cmocka_unit_test(what_is_no_message_is_refused_at_once),
+		cmocka_unit_test(invalid_messages_are_rejected_at_once),
 		cmocka_unit_test(overlong_lines_are_refused),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(written_lines_are_read_back),
-		cmocka_unit_test(what_text_cannot_carry_leaves_the_buffer),
+		cmocka_unit_test(values_with_forbidden_bytes_leave_the_buffer_unchanged),
 	};
 
 	return cmocka_run_group_tests_name("wire1", tests, NULL, NULL);

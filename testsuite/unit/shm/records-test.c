@@ -132,7 +132,7 @@ static void damaged_blocks_stay_in_bounds(void **state)
 	buf_free(&b);
 }
 
-static void what_append_cannot_write_is_refused(void **state)
+static void records_that_append_cannot_write_are_rejected(void **state)
 {
 	static const struct {
 		const char *why;
@@ -167,7 +167,7 @@ int main(void)
 		cmocka_unit_test(limits_are_kept_and_failures_change_nothing),
 		cmocka_unit_test(every_truncation_is_refused),
 		cmocka_unit_test(damaged_blocks_stay_in_bounds),
-		cmocka_unit_test(what_append_cannot_write_is_refused),
+		cmocka_unit_test(records_that_append_cannot_write_are_rejected),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

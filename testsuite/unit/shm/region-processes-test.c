@@ -133,7 +133,7 @@ static void sizes_out_of_range_are_refused(void **state)
 	region_writer_destroy(w);
 }
 
-static void what_is_no_region_is_refused(void **state)
+static void files_that_are_no_region_are_rejected(void **state)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	size_t size = region_writer_size(w);
@@ -237,7 +237,7 @@ static int lock_all(void *arg)
 }
 
 /* slurmstepd does with LaunchParameters=slurmstepd_memlock_all. */
-static void who_locks_all_memory_gets_no_more(void **state)
+static void process_with_mlockall_locks_no_more_than_used(void **state)
 {
 	int rc = geteuid() ? CANNOT : in_child(lock_all, NULL);
 
@@ -327,10 +327,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_else_can_change_it),
 		cmocka_unit_test(sizes_out_of_range_are_refused),
-		cmocka_unit_test(what_is_no_region_is_refused),
+		cmocka_unit_test(files_that_are_no_region_are_rejected),
 		cmocka_unit_test(foreign_headers_are_refused),
 		cmocka_unit_test(a_limit_on_memory_is_an_error_not_a_crash),
-		cmocka_unit_test(who_locks_all_memory_gets_no_more),
+		cmocka_unit_test(process_with_mlockall_locks_no_more_than_used),
 		cmocka_unit_test(readers_see_whole_generations_only),
 	};
 

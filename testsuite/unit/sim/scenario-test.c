@@ -131,7 +131,7 @@ static const struct {
 	  ":4:", "slow_node", "factor NUMBER" },
 };
 
-static void what_is_wrong_is_named(void **state)
+static void errors_in_a_scenario_are_named(void **state)
 {
 	static struct scenario s;
 
@@ -262,7 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_understood),
-		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(errors_in_a_scenario_are_named),
 		cmocka_unit_test(wrong_values_of_every_key_are_named),
 		cmocka_unit_test(long_lines_are_refused),
 		cmocka_unit_test(a_key_is_set_over_a_file),

@@ -116,7 +116,7 @@ static void second_client_is_left_alone(void **state)
 	close(second);
 }
 
-static void others_are_closed_all_at_once(void **state)
+static void connections_of_other_users_are_closed_at_once(void **state)
 {
 	int client, fds[MANY];
 
@@ -176,7 +176,7 @@ int main(void)
 						close_listener),
 		cmocka_unit_test_setup_teardown(second_client_is_left_alone,
 						open_listener, close_listener),
-		cmocka_unit_test_setup_teardown(others_are_closed_all_at_once,
+		cmocka_unit_test_setup_teardown(connections_of_other_users_are_closed_at_once,
 						open_listener, close_listener),
 		cmocka_unit_test_setup_teardown(own_client_behind_others_is_accepted,
 						open_listener, close_listener),

@@ -201,7 +201,7 @@ static void fails(const char *what, const char *path, const char *said)
 }
 
 /* Slurm kills a helper that has just begun with the step. */
-static void who_dies_with_its_step_is_not(void **state)
+static void helper_that_dies_with_its_step_is_not_reported(void **state)
 {
 	struct node n;
 
@@ -215,7 +215,7 @@ static void who_dies_with_its_step_is_not(void **state)
 	assert_string_equal(n.text, "");
 }
 
-static void who_does_otherwise_is_named(void **state)
+static void helper_that_fails_is_named_with_its_reason(void **state)
 {
 	NOT_EMULATED("execution of another program for that processor");
 	fails("silent", NULL, "pmi2x-topology was killed");
@@ -252,7 +252,7 @@ static void task_starts_without_a_topology_that_hangs(void **state)
 	close_node(&n);
 }
 
-static void what_never_asks_has_no_helper(void **state)
+static void step_without_topology_starts_no_helper(void **state)
 {
 	struct node n;
 
@@ -268,11 +268,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_there_until_the_step_ends),
-		cmocka_unit_test(who_does_otherwise_is_named),
-		cmocka_unit_test(who_dies_with_its_step_is_not),
+		cmocka_unit_test(helper_that_fails_is_named_with_its_reason),
+		cmocka_unit_test(helper_that_dies_with_its_step_is_not_reported),
 		cmocka_unit_test(one_that_hangs_ends_with_the_step),
 		cmocka_unit_test(task_starts_without_a_topology_that_hangs),
-		cmocka_unit_test(what_never_asks_has_no_helper),
+		cmocka_unit_test(step_without_topology_starts_no_helper),
 	};
 
 	return cmocka_run_group_tests_name("supervisor-helper", tests, NULL, NULL);

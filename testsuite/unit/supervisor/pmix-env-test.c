@@ -71,7 +71,7 @@ static void without_files_the_server_is_asked(void **state)
 	}
 }
 
-static void who_finds_them_by_itself_is_told_nothing(void **state)
+static void automatic_gds_sets_no_variable(void **state)
 {
 	struct variables v = of("auto");
 
@@ -85,7 +85,7 @@ int main(void)
 		cmocka_unit_test(a_release_finds_its_address),
 		cmocka_unit_test(files_are_named_where_they_are),
 		cmocka_unit_test(without_files_the_server_is_asked),
-		cmocka_unit_test(who_finds_them_by_itself_is_told_nothing),
+		cmocka_unit_test(automatic_gds_sets_no_variable),
 	};
 
 	return cmocka_run_group_tests_name("pmix-env", tests, NULL, NULL);

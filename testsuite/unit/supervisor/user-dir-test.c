@@ -95,7 +95,7 @@ static void no_depth_is_too_deep(void **state)
 	assert_false(is_there(path));
 }
 
-static void what_is_left_is_removed_by_the_next(void **state)
+static void remains_of_a_killed_process_are_removed_by_the_next(void **state)
 {
 	int fd = make(path);
 
@@ -172,7 +172,7 @@ int main(void)
 		cmocka_unit_test(only_its_user_may_enter),
 		cmocka_unit_test(links_are_removed_and_not_followed),
 		cmocka_unit_test(no_depth_is_too_deep),
-		cmocka_unit_test(what_is_left_is_removed_by_the_next),
+		cmocka_unit_test(remains_of_a_killed_process_are_removed_by_the_next),
 		cmocka_unit_test(stale_files_are_removed_a_limited_number_at_a_time),
 		cmocka_unit_test(one_in_use_is_left_alone),
 	};

@@ -331,7 +331,7 @@ class Local(Bed):
                   "mpi.conf sets Pmi2xPmix, Pmi2xPorts", "slurmd does not run",
                   "only root can change libpmi2x-srun.so, pmi2x-agent, pmi2x-pmixd\n")
 
-    def test_it_asks_nothing_of_slurm(self):
+    def test_local_check_asks_nothing_of_slurm(self):
         for name in "scontrol", "sinfo", "squeue", "srun":
             self.program(name, f"touch {self.place}/asked; sleep 1000")
         self.says(OK)

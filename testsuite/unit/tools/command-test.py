@@ -40,13 +40,13 @@ class Verbs(unittest.TestCase):
                 self.assertRegex(page, rf"(?m)^\.It Cm {verb}( |$)")
                 self.assertIn(verb, pmi2x("--help").stdout)
 
-    def test_those_in_the_source_tree_start(self):
+    def test_verbs_of_the_source_tree_start(self):
         for verb in "check", "why", "trace", "cluster", "sim plot", "bench launch":
             with self.subTest(verb=verb):
                 done = pmi2x(*verb.split(), "--help")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_of_two_words(self):
+    def test_verbs_of_two_words_start(self):
         done = pmi2x("bench", "lookup", "--version")
         self.assertRegex(done.stdout, "^pmi2x bench lookup ")
 
@@ -104,7 +104,7 @@ class Help(unittest.TestCase):
             man.chmod(0o755)
             return pmi2x("help", *words, PATH=f"{place}:{os.environ['PATH']}").stdout
 
-    def test_it_opens_the_page(self):
+    def test_help_opens_the_page(self):
         for words, page in ([], "pmi2x"), (["why"], "pmi2x-why"), (
                 ["sim", "plot"], "pmi2x-sim-plot"):
             with self.subTest(words=words):
@@ -112,17 +112,17 @@ class Help(unittest.TestCase):
                 self.assertEqual(path.rpartition("/")[2], f"{page}.1")
                 self.assertTrue(os.path.exists(path))
 
-    def test_of_a_group(self):
+    def test_help_of_a_group_lists_its_verbs(self):
         self.assertIn("sim validate", self.shown("sim"))
 
-    def test_that_no_program_has(self):
+    def test_help_option_of_a_group_lists_its_verbs(self):
         for words, text in (["bench"], "bench launch "), (
                 ["bench", "ring"], "usage: srun --mpi=pmi2x -N4 pmi2x bench ring"):
             done = pmi2x(*words, "--help", PATH=os.environ["PATH"])
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(text, done.stdout)
 
-    def test_of_a_wrong_one(self):
+    def test_help_of_an_unknown_verb_fails(self):
         self.assertEqual(pmi2x("bench", "chekc", "--help").returncode, 2)
         self.assertEqual(pmi2x("help", "chekc").returncode, 2)
 

@@ -204,7 +204,7 @@ class Answers(unittest.TestCase):
         packed = nodes.base64.b64encode(nodes.zlib.compress(json.dumps(value).encode()))
         return [packed[:8].decode(), packed[8:].decode()]
 
-    def test_what_is_not_whole_is_no_answer(self):
+    def test_incomplete_answers_are_ignored(self):
         first, last = self.pieces([{"rank": 1}])
         for pieces in [first], [last], [first, last[:-4]], ["%"], [""]:
             with self.subTest(pieces=pieces):
@@ -238,7 +238,7 @@ class Played(unittest.TestCase):
         with open(self.place / node, "a") as file:
             file.write(f"{pid:<8} 4711     0        0       {rank}\n")
 
-    def test_of_all_ranks(self):
+    def test_why_describes_all_ranks(self):
         with process("sleep", "1000") as one, process("sh", "-c", "exec sleep 1000") as two:
             os.kill(two, signal.SIGSTOP)
             self.has("n1", 3, one)
@@ -298,7 +298,7 @@ class Played(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("Munge encode failed: no socket: start munge here", done.stderr)
 
-    def test_what_commands_of_slurm_get(self):
+    def test_commands_of_slurm_get_a_reduced_environment(self):
         with mock.patch.dict(os.environ, {"SLURM_CONF": "/c", "SLURM_SACK_SOCKET": "/s",
                                           "SLURM_JOB_ID": "1", "PMI_FD": "3"}, clear=True):
             self.assertEqual(nodes.environment(),

@@ -79,7 +79,7 @@ static void resizing_keeps_the_bytes(void **state)
 	payload_unref(a);
 }
 
-static void what_is_kept_counts_against_the_budget(void **state)
+static void kept_payloads_count_against_the_budget(void **state)
 {
 	struct payload *p, *more, *slice;
 	struct payload_vec v;
@@ -124,7 +124,7 @@ int main(void)
 		cmocka_unit_test(vectors_join_in_order),
 		cmocka_unit_test(virtual_payloads_have_only_a_length),
 		cmocka_unit_test(resizing_keeps_the_bytes),
-		cmocka_unit_test(what_is_kept_counts_against_the_budget),
+		cmocka_unit_test(kept_payloads_count_against_the_budget),
 	};
 
 	return cmocka_run_group_tests_name("payload", tests, NULL, NULL);
