@@ -68,7 +68,7 @@ static char *own_name(const char *file)
 	char *base = print("%s%s%s" SUFFIX, name, element ? "." : "", element ? element : "");
 	char *dir;
 
-	name[-1] = '\0'; /* what is left of `real` is its directory */
+	name[-1] = '\0'; /* the path before the name is its directory */
 	dir = print("%s/%s", real, base);
 	if (!is_possible(real, dir)) {
 		free(dir);
@@ -166,7 +166,10 @@ static bool is_locked(const struct batch_dir *b)
 	return flock(b->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* This job was requeued, and what it ran before is about to end. */
+/*
+ * True: an earlier run of this job, which was requeued, has the directory and is about to
+ * end.
+ */
 static bool is_of_earlier_run(const char *who)
 {
 	const char *job = getenv("SLURM_JOB_ID");

@@ -23,7 +23,7 @@ struct batch_dir {
 	char *results;   /* the same */
 	bool named;      /* by --journal */
 	bool begun;      /* an earlier run has */
-	bool finished;   /* and all its lines have succeeded */
+	bool finished;   /* all lines have succeeded */
 	uint64_t ignore; /* tasks of its journal up to this one are of finished runs */
 	int lock;
 };

@@ -27,9 +27,9 @@
 struct member {
 	int fd;         /* -1: it has gone */
 	bool there;     /* on another node: what is sent and comes is in frames */
-	struct buf out; /* what goes with the first request */
+	struct buf out; /* goes with the first request */
 	size_t left;    /* bytes of a frame that are to come */
-	struct buf in;  /* what has come, */
+	struct buf in;  /* bytes received, */
 	size_t begin;   /* from here on a line that has not been read */
 	size_t due;     /* results that are to come */
 };
@@ -37,14 +37,14 @@ struct member {
 struct conn {
 	char *name;
 	struct member *members;
-	size_t last;        /* whose event conn_next has returned */
+	size_t last;        /* the head whose event conn_next returned */
 	uint32_t *numbers;  /* of group */
 	struct group group; /* of one: its name and count */
 	struct pollfd *fds; /* the same as members, and that of interrupt.h */
 	int limit_ms, tick_ms;
 	void (*on_event)(void *arg, json_t *event);
 	void *arg;
-	bool interrupted; /* it has been said */
+	bool interrupted; /* the line about it was printed */
 	char *closed;     /* why a head has closed the connection; NULL: it has not */
 	json_t *hello;    /* the first answer to it, or NULL */
 };
@@ -112,11 +112,11 @@ static void send_to(struct conn *c, struct member *m, json_t *request)
 	add_request(m, request);
 	rc = m->there ? remote_send(m->fd, m->out.data, m->out.len) :
 			remote_send_all(m->fd, m->out.data, m->out.len);
-	/* One that has ended may have said why: that is read, and then the end. */
+	/* After a failed send, read on: a head that closed may have sent its reason. */
 	if (rc && !is_group(c) && rc != -EPIPE && rc != -ECONNRESET)
 		die("lost the DVM %s: %s", c->name, strerror(-rc));
 	buf_free(&m->out);
-	/* One of several is closed: its end is read. */
+	/* If one of several heads has closed, conn_next takes its end. */
 }
 
 /* ---- events ---- */
@@ -179,7 +179,7 @@ static void note(struct conn *c, struct member *m, json_t *event)
 		m->due -= n < m->due ? n : m->due;
 }
 
-/* One of several is named: the others go on. */
+/* Report a DVM of several whose head closed: the others go on. */
 static void note_closed(struct conn *c, json_t *event)
 {
 	if (is_group(c))
@@ -283,7 +283,7 @@ static bool all_answered(struct conn *c, json_t *parts, json_t *answers)
 	return true;
 }
 
-/* Is the error about this client as such? Then it has no tag. */
+/* True: the error is about this client as such, and has no tag. */
 static bool is_refusal(json_t *event)
 {
 	return !strcmp(event_name(event), "error") && !json_object_get(event, "tag");
@@ -475,7 +475,10 @@ static void meet_all(struct conn *c, json_t *hello)
 	json_decref(answers);
 }
 
-/* One refuses it or not: what it is asked next goes with it. */
+/*
+ * Send the client's version together with its first request: the head may reject the
+ * client.
+ */
 static void say_hello(struct conn *c)
 {
 	json_t *hello = json_pack("{s:s,s:i}", "op", "hello", "version", DVM_VERSION);

@@ -20,7 +20,7 @@
 /* A DVM has ended: say where what went wrong can be read, if there is anything. */
 void dvm_say_log(const char *dir);
 
-/* Where DVMs of this user are. It is there as long as one of them, or after make. */
+/* The directory of this user's DVMs. It exists while one of them does, or after make. */
 const char *dvm_base(void);
 void dvm_make_base(void);
 /* The directory of a DVM. */
@@ -32,7 +32,7 @@ void dvm_dir(char out[DVM_PATH_MAX], const char *name);
 bool dvm_address(char out[DVM_PATH_MAX], const char *name);
 /* The name of this job's, or of one of this machine. */
 void dvm_default_name(char out[DVM_PATH_MAX]);
-/* Is there a head that listens, here or on another node? */
+/* True: a head listens, here or on another node. */
 bool dvm_is_up(const char *name);
 /*
  * The name of the DVM that batch joins, to be freed: this job's, or, outside of jobs, one
@@ -56,7 +56,7 @@ void conn_limit(struct conn *c, unsigned seconds);
 void conn_tick(struct conn *c, int ms);
 /* After the last event: why there are no more. The head may have closed the connection. */
 const char *conn_end(const struct conn *c);
-/* It has ended: say where what went wrong can be read, if there is anything. */
+/* The head has ended: name the logs that may say why, if there are any. */
 void conn_say_logs(const struct conn *c);
 /*
  * The next event, a new reference; NULL: the head has ended, or the time is over. With

@@ -29,7 +29,7 @@
 struct line {
 	char *text;
 	size_t number; /* in the file */
-	bool retry;    /* it had failed before */
+	bool retry;    /* it failed in an earlier run */
 };
 
 struct batch {
@@ -38,7 +38,7 @@ struct batch {
 	struct batch_lines known;
 	bool own;      /* this client has started the DVM */
 	bool used;     /* the DVM writes the journal in dir */
-	bool over;     /* what earlier runs did is no matter */
+	bool over;     /* ignore results of earlier runs */
 	bool resumes;  /* an earlier run has begun, and lines of it may have ended */
 	struct line *lines; /* to run */
 	size_t nlines, cap;
@@ -147,7 +147,7 @@ static void take_dvm(struct batch *b)
 	if (b->used) /* its tasks go on with the journal */
 		b->s.journal_at = b->dir.dir;
 	else
-		b->s.tied = true; /* nobody else waits for them */
+		b->s.tied = true; /* no other client waits for them */
 }
 
 /* ---- lines ---- */
@@ -275,7 +275,7 @@ static void take_up(struct batch *b)
 	json_decref(conn_ask(b->s.conn, json_pack("{s:s}", "op", "go")));
 }
 
-/* Where tasks of another DVM would be, they are new ones. */
+/* Tasks that a lost DVM had are submitted again to a new one. */
 static void forget_pending(struct batch *b)
 {
 	for (size_t i = 0; i < b->known.npending; i++) {
@@ -459,7 +459,7 @@ int cmd_batch(int argc, char **argv)
 		die_usage("batch: name a file (-: standard input)");
 	output_options_check(&b.s, false);
 	in = submission_open_input(&b.s, argv[optind]);
-	submission_open_report(&b.s); /* what cannot be is said before there is a DVM */
+	submission_open_report(&b.s); /* report invalid options before a DVM is started */
 	batch_dir_open(&b.dir, argv[optind], b.s.journal);
 	b.s.named_results = !b.dir.results;
 	b.over = b.s.again || b.dir.finished;

@@ -98,7 +98,7 @@ static int tell_damage(const struct report *r)
 
 /* ---- bytes as JSON ---- */
 
-/* As it is where it is text. */
+/* A string; "?" for bytes that are no text. */
 static json_t *text_of(const struct dvm_bytes *b)
 {
 	json_t *text = json_stringn(b->len ? b->data : "", b->len);

@@ -74,7 +74,7 @@ static void set_input(struct submission *s)
 	buf_free(&in);
 }
 
-/* Somebody has piped something into a command that does not read it. */
+/* Warn: standard input is a pipe, and this command does not read it. */
 static void warn_of_input(const struct submission *s)
 {
 	struct stat st;

@@ -61,7 +61,7 @@ static double seconds(json_t *task, int i)
 						(size_t)i));
 }
 
-/* Its first node; "..." if there are more. */
+/* The first node of the task; "..." if there are more. */
 static int print_nodes_of(json_t *t)
 {
 	json_t *nodes = json_object_get(t, "nodes");

@@ -66,7 +66,7 @@ static void add_json(struct submission *s, char *line, int argc, char **argv)
 	free(text);
 }
 
-/* Where values begin: ":::", values; "::::", files of them. */
+/* True: values begin behind it: ":::", values; "::::", files of them. */
 static bool is_separator(const char *argument)
 {
 	return !strcmp(argument, ":::") || !strcmp(argument, "::::");
@@ -178,7 +178,7 @@ static void check_usage(const struct submission *s, int argc, char **argv)
 		die_usage("submit: --stdin is an option of run");
 }
 
-/* One value makes one task. */
+/* True: several tasks are made, since one value makes one task. */
 static bool has_several_values(const struct submission *s, int argc, char **argv)
 {
 	int at = find_separator(argc, argv, 0);

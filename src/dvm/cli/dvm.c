@@ -36,8 +36,9 @@ static int with_output(int rc)
 }
 
 /*
- * So that no connection gets the number of one of them, and with it the output of tasks.
- * A descriptor that is open the wrong way fails, as a closed one does.
+ * Open descriptors 0 to 2 if they are closed, so that no connection gets such a number, and
+ * with it the output of tasks. Each is opened the wrong way, so that its use fails as that
+ * of a closed one.
  */
 static void open_what_is_closed(void)
 {

@@ -276,7 +276,7 @@ static bool name_there(char *name)
 	return cut_suffix(name) && close_if_open(connect_there(name));
 }
 
-/* Is this among names that have commas between them? */
+/* True: the name is in this list with commas. */
 static bool is_listed(const char *names, const char *name)
 {
 	size_t len = strlen(name);

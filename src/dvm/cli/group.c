@@ -53,7 +53,7 @@ static bool has_node(json_t *status, const char *name)
 	return false;
 }
 
-/* Its index; g->count: nobody's. */
+/* Index of the DVM that has the node; g->count: none has. */
 static size_t owner_of_node(const struct group *g, const char *name)
 {
 	size_t i = 0;

@@ -16,8 +16,8 @@
 
 struct group {
 	const char *name;
-	uint32_t members;  /* that there were in the beginning */
-	size_t count;      /* that were up when this client came */
+	uint32_t members;  /* number in the beginning */
+	size_t count;      /* up when this client came */
 	const uint32_t *numbers; /* of these, from 1, ascending */
 	json_t *status;    /* by index: what each has said last; null: it has gone */
 	json_t *profile;   /* of tasks; NULL: none yet */
@@ -25,7 +25,7 @@ struct group {
 	json_t *indexes;   /* by index: where the tasks of its part were in the request */
 };
 
-/* Does a request need group.status to be of now? */
+/* True: the request needs a recent group.status. */
 bool group_needs_status(json_t *request);
 /* Array by index: a request, or null. */
 json_t *group_split(struct group *g, json_t *request);

@@ -9,11 +9,10 @@
 #include "dvm/cli/client.h"
 
 /*
- * This client leaves: end the DVM, if it ends with its last client, and this is the last.
- * `work`: what becomes of tasks that have not ended, as of the request `down`. Events that
- * come until the end go to `fn`, if there is one, which keeps none.
- *
- * The number of other clients; 0: the DVM has ended; -1: it does not end with its clients.
+ * This client leaves: end the DVM if it ends with its last client, and this is that client.
+ * `work` says what becomes of tasks that have not ended, as in the request `down`. Events
+ * until the end go to `fn`, unless it is NULL; it keeps none. Returns the number of other
+ * clients; 0: the DVM has ended; -1: it does not end with its clients.
  */
 long long last_client_leaves(struct conn *c, const char *work,
 			     void (*fn)(void *arg, json_t *event), void *arg);

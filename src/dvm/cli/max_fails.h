@@ -17,8 +17,8 @@ struct max_fails {
 /* Read N or N%, and ",now" behind it. False: the text is something else. */
 bool max_fails_parse(const char *text, struct max_fails *m);
 /*
- * Have more tasks failed than may? whole: no tasks will be added to `all`; before, no
- * percentage is reached.
+ * True: more tasks have failed than allowed. whole: no tasks will be added to `all`; before
+ * that, a percentage cannot be reached.
  */
 bool max_fails_reached(const struct max_fails *m, size_t failed, size_t all, bool whole);
 

@@ -19,7 +19,7 @@ struct number_range {
  * is none left. Numbers are up to max. False: the list is wrong here.
  */
 bool number_list_take(const char **at, uint64_t max, struct number_range *r);
-/* Is the whole list right, and not empty? */
+/* True: the whole list is valid, and not empty. */
 bool number_list_ok(const char *text, uint64_t max);
 
 #endif

@@ -32,7 +32,10 @@ static void check_name(const char *option, const char *path)
 			  option, unknown);
 }
 
-/* Is it there, or may it be on the nodes, where tasks make what is missing? */
+/*
+ * True: the path exists here, or may exist on the nodes, where tasks make missing
+ * directories.
+ */
 static bool may_be_there(const char *path)
 {
 	struct stat st;

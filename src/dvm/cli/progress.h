@@ -28,7 +28,7 @@ struct progress_counts {
 void progress_begin(struct progress *p, bool tty, double now);
 /* Milliseconds between two lines. */
 int progress_interval(const struct progress *p);
-/* Is it time for the next line? Then it counts as shown. */
+/* True: the next line is due, and counts as shown. */
 bool progress_due(struct progress *p, double now);
 void progress_text(char out[PROGRESS_TEXT_MAX], const struct progress_counts *c);
 /* Print the line; hide: remove it from the terminal, before another line is printed. */

@@ -230,7 +230,7 @@ static void note_node(const struct results *r, json_t *event)
 			get_number(event, "tasks"), plural(get_number(event, "tasks")));
 }
 
-/* One of several DVMs has gone; the others' results still come. */
+/* One of several DVMs has gone; the results of the others still come. */
 static void note_lost(struct results *r, json_t *event)
 {
 	long long tasks = get_number(event, "tasks");

@@ -15,8 +15,8 @@ struct results {
 	FILE *report;       /* each result as a line of JSON; NULL: nowhere */
 	bool quiet;         /* no summary, and no lines about failed tasks */
 	size_t submitted, refused, ended, failed;
-	size_t unkept;      /* that have ended, and whose results are not kept */
-	size_t before, failed_before; /* that had ended when this command began */
+	size_t unkept;      /* ended, and their results are not kept */
+	size_t before, failed_before; /* ended before this command began */
 	double *setups;     /* seconds from being placed to being started */
 	size_t nsetups, setups_cap;
 	double first, last; /* submitted, ended: seconds since 1970 */
@@ -38,14 +38,14 @@ struct results {
 	struct results_file *file; /* results are written there; NULL: nowhere */
 	bool print;         /* the output of each, too */
 	bool stopping;      /* tasks are cancelled for a signal: no failures */
-	size_t done;        /* that have ended well, */
-	size_t ended_failed; /* or failed, and were not cancelled */
+	size_t done;        /* succeeded, */
+	size_t ended_failed; /* failed, and were not cancelled */
 	int code;           /* of the last task that failed, or of */
 	json_int_t only;    /* this one; 0: of any */
 };
 
 void results_begin(struct results *r);
-/* Have more tasks failed than may? */
+/* True: more tasks have failed than allowed. */
 bool results_too_many_failed(const struct results *r);
 /* An event of the head: results are counted; others are not of interest here. */
 void results_event(struct results *r, json_t *event);

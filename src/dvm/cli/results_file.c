@@ -20,7 +20,7 @@
 
 /* ---- the file ---- */
 
-/* Where the last whole line ends. */
+/* The offset at which the last whole line ends. */
 static off_t whole_lines(int fd)
 {
 	char piece[4096];

@@ -16,7 +16,7 @@
 struct results_file {
 	int fd;          /* -1: there is none */
 	char *path;
-	struct buf left; /* what is not written */
+	struct buf left; /* not yet written */
 	int error;       /* why it is not, or 0 */
 	double synced;   /* when it was written to the disk, as of CLOCK_MONOTONIC */
 };
@@ -26,7 +26,7 @@ struct sent_task {
 	size_t line;       /* of its file, or its number in the command, from 1 */
 	const char *command;
 	bool journal;      /* its number is of the batch's own journal */
-	bool retry;        /* it had failed before */
+	bool retry;        /* it failed in an earlier run */
 };
 
 /* Results of an earlier run get another name: PATH.1 and so on. */

@@ -230,7 +230,7 @@ static bool next_word(const struct start *s, char *line, size_t size)
 	return true;
 }
 
-/* Its words, until it is ready or has failed. */
+/* Read the head's messages until it is ready or has failed. */
 static void wait_ready(const struct up *u, const struct start *all, const struct start *s)
 {
 	bool tty = isatty(STDERR_FILENO);

@@ -254,7 +254,7 @@ static void print_ids(json_t *ids)
 			printf("%lld\n", (long long)json_integer_value(id));
 }
 
-/* One request with the tasks that are collected so far. How many are accepted or refused? */
+/* Send one request with the collected tasks. Returns how many were accepted or rejected. */
 static size_t send_tasks(struct submission *s)
 {
 	json_t *request, *event, *refused;
@@ -476,7 +476,7 @@ void submission_for_lines(struct submission *s, FILE *in, int argc, char **argv,
 	fclose(in);
 }
 
-/* Also as editors of other systems leave one. */
+/* Blank also with the line ends of other systems. */
 bool line_is_blank(const char *line)
 {
 	return !line[strspn(line, " \t\r")];

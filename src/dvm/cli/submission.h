@@ -23,15 +23,15 @@ struct written_path;
 
 struct submission {
 	const char *dvm;
-	json_t *task;         /* what all have in common: ranks, cores, ... */
-	json_t *tasks;        /* that are to be sent */
+	json_t *task;         /* what all tasks share: ranks, cores, ... */
+	json_t *tasks;        /* collected, not yet sent */
 	size_t bytes;         /* of their arguments */
 	struct written_path *paths; /* files that tasks so far write */
 	const char *json, *lines, *array, *report;
 	const char *journal, *local, *orphan; /* of batch, for its DVM; */
-	bool take_over;                       /* also this */
+	bool take_over;                       /* of batch, for its DVM */
 	bool wait, quiet, tied;
-	const char *file;     /* whose lines are read, NULL: none's */
+	const char *file;     /* file of lines, one task each; NULL: none */
 	size_t given;         /* lines of it, or tasks without one, so far */
 	uint64_t made;        /* commands with values */
 	const char *journal_at; /* NULL: tasks are of no journal of this command's */
@@ -39,8 +39,8 @@ struct submission {
 	bool stdin_goes;        /* of run: to the task */
 	bool again, retry_failed; /* of batch */
 	const char *shell;        /* the same; NULL: /bin/sh */
-	bool options_anywhere;  /* also behind the first argument: a file, and no command */
-	bool keeps;             /* what the tasks are is kept until they have ended */
+	bool options_anywhere;  /* also behind the first argument, a file */
+	bool keeps;             /* specifications of tasks are kept until they have ended */
 	struct sent *sent;      /* these */
 	uint64_t last;          /* the largest number of them */
 	bool named_results;     /* of submit: a file of results is to be opened */
@@ -72,7 +72,7 @@ void error_option(struct submission *s, const char *path);
 /* A value of --chdir. */
 void chdir_option(struct submission *s, const char *path);
 /*
- * There are several tasks: each has a file of its own, unless --append is given. braces:
+ * Several tasks: check that each has its own output file, unless --append is given. braces:
  * values replace {} in names.
  */
 void output_options_check(const struct submission *s, bool braces);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* One that is not a part of text_of_bytes or JSON may be no UTF-8. */
+/* For text of other origin than text_of_bytes or JSON, which may not be UTF-8. */
 void print_text(FILE *to, const char *text, size_t len);
 /* At most `max` characters, and "..." if there are more. */
 void print_shortened(FILE *to, const char *text, size_t max);
@@ -35,7 +35,7 @@ void print_reason(FILE *to, json_t *task);
 char *command_of(json_t *task);
 /* Print it, and its line, shortened; nothing without "argv". */
 void print_command(json_t *task);
-/* Its line in the file of a batch; 0: none. */
+/* The task's line in the file of a batch; 0: none. */
 size_t line_of_task(json_t *task);
 
 #endif

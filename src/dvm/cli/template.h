@@ -16,7 +16,7 @@ struct template_values {
 	uint64_t number;
 };
 
-/* Does the text have a word that a value replaces? {#} is none. */
+/* True: the text has a word that a value replaces; {#} is none. */
 bool template_has_value(const char *text, const struct template_values *v);
 /* The text with values in place of these words, to be freed; NULL: no memory. */
 char *template_fill(const char *text, const struct template_values *v);

@@ -17,7 +17,7 @@ struct up {
 	const char *name;
 	uint32_t nodes;
 	uint32_t dvms;       /* under this name; 0: one that has the name itself */
-	uint32_t dvm_nodes;  /* or, the nodes of each; 0: as many as come out */
+	uint32_t dvm_nodes;  /* nodes of each DVM; 0: computed */
 	bool local;
 	const char *journal; /* its directory, or NULL */
 	const char *orphan;  /* --orphan, or NULL */

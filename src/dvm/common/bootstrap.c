@@ -130,7 +130,7 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 	return true;
 }
 
-/* Its newline is cut off; an empty line, or none, is the end. */
+/* Read a line without its newline; an empty line, or none, is the end. */
 static char *next_line(char line[LINE_MAX_BYTES], FILE *in)
 {
 	if (!fgets(line, LINE_MAX_BYTES, in))

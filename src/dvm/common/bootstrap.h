@@ -47,7 +47,7 @@ struct welcome {
 	uint32_t share;
 };
 
-/* Where a daemon listens, as connect() wants it. */
+/* The address of a daemon in the form of connect(). */
 void welcome_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a);
 
 /* The text, to be freed and forgotten by the caller, or NULL. */

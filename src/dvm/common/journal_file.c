@@ -195,7 +195,7 @@ static int dir_list(void *arg, const char *prefix,
 	return rc;
 }
 
-/* There are file systems that cannot sync a directory. */
+/* Sync the directory; some file systems cannot, which is no error. */
 static int dir_sync(void *arg, int file)
 {
 	const struct journal_dir *d = arg;
@@ -222,7 +222,7 @@ const struct disk_ops journal_dir_ops = {
 
 /* ---- life ---- */
 
-/* One that may not be read is not synced. */
+/* Sync the directory of the path, unless this user may not read it. */
 static int sync_parent(const char *path)
 {
 	char up[PATH_MAX];

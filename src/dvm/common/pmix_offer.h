@@ -14,9 +14,9 @@ struct pmix_offer {
 };
 
 /*
- * Where the clients of a part connect to, in the byte order of the machine. Two parts
- * have the same only when one is over long before the other begins. `old`: clients of
- * PMIx 3 and older.
+ * The address to which the clients of a part connect, in the byte order of the machine. Two
+ * parts share one only if the first is over long before the second begins. `old`: clients
+ * of PMIx 3 and older.
  */
 static inline uint32_t pmix_offer_address(uint32_t part, bool old)
 {

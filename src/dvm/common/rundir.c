@@ -124,7 +124,7 @@ void place_leave(const char *dir, bool keep)
 	remove_in(dir, HEADD_SOCKET);
 	if (!keep)
 		remove_in(dir, HEADD_LOG);
-	remove_in(dir, LOCK); /* then another one may have the directory */
+	remove_in(dir, LOCK); /* from here on another head may have the directory */
 	if (!rmdir(dir))
 		leave_parent(dir);
 }

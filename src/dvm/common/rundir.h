@@ -20,7 +20,7 @@
  * be in is not there.
  */
 int place_take(const char *dir);
-/* Does a head have the lock, be it starting, up or ending? */
+/* True: a head has the lock, whether it starts, is up or ends. */
 bool place_is_taken(const char *dir);
 /* The Slurm job in which its head was started; "" without one. */
 void place_job(const char *dir, char *out, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the running program lies: self_path.h. */
+/* The path of the running program: self_path.h. */
 #include "dvm/common/self_path.h"
 
 #include <string.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the running program lies: others of pmi2x-dvm lie beside it. */
+/*
+ * The path of the running program; other programs of pmi2x-dvm are in the same directory.
+ */
 #ifndef PMI2X_DVM_SELF_PATH_H
 #define PMI2X_DVM_SELF_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Its directory. False: that cannot be told. */
+/* The directory of the running program. False: it is not known. */
 bool own_dir(char *out, size_t size);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* This process adopts what descends from it. */
+/* Become the parent of all orphaned descendants. */
 void strays_adopt(void);
 /* Kill the children that may not go on, for their tasks have ended. They are not reaped. */
 void strays_kill_ended(bool (*may_run)(void *arg, pid_t pid), void *arg);

@@ -21,7 +21,7 @@ static int write_whole(const char *path, const char *text)
 		return -errno;
 	if (write(fd, text, len) != (ssize_t)len)
 		rc = -ENOSPC;
-	if (!rc && fsync(fd) < 0) /* else the name may come to be without the text */
+	if (!rc && fsync(fd) < 0) /* otherwise the name may reach the disk without the text */
 		rc = -errno;
 	if (close(fd) < 0) /* NFS says only here that there is no room */
 		rc = rc ? rc : -errno;

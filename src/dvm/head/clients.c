@@ -33,14 +33,14 @@
 struct client {
 	struct head_main *head;
 	uint32_t number;
-	struct stream *stream; /* or NULL, and */
+	struct stream *stream; /* NULL: none, and */
 	struct link *link;     /* its owner's: that of a client on another node */
 	pid_t process;         /* of the one here; else 0 */
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
-	bool closing;    /* it has been told why: nothing more goes to it */
-	bool taking;     /* lines of it are being taken: their answers go together, */
-	struct buf held; /* then */
+	bool closing;    /* its reason was sent: nothing more is */
+	bool taking;     /* lines of it are being taken: their answers are gathered */
+	struct buf held; /* the gathered answers */
 	UT_hash_handle hh;
 };
 

@@ -34,7 +34,7 @@ static void on_synced(uv_work_t *sync, int status)
 	struct head_main *h = sync->data;
 
 	durable_synced(h->journal.durable, status ? status : h->journal.sync_error,
-		       head_now(h).ms); /* and a turn follows */
+		       head_now(h).ms); /* a turn follows */
 }
 
 static int begin_sync(void *arg, int file)
@@ -174,7 +174,7 @@ static void *read_present(struct head_main *h, struct journal_reader *in)
 	return NULL;
 }
 
-/* Is it one with which this head can go on? */
+/* Check that this head can go on with the journal. */
 static int check_present(struct head_main *h)
 {
 	struct journal_reader in;

@@ -16,9 +16,9 @@ struct head_main;
 struct head_journal_options {
 	const char *dir;  /* NULL: no journal */
 	bool resume;      /* there is one, and this head goes on with it */
-	bool once;        /* what ran is not run again */
-	bool fast;        /* nobody waits for the disk */
-	bool take_over;   /* also if another head may write it */
+	bool once;        /* do not run again what ran */
+	bool fast;        /* no client waits for the disk */
+	bool take_over;   /* even if another head may write it */
 };
 
 struct head_journal {
@@ -54,7 +54,7 @@ void head_journal_free(struct head_main *h);
 
 /* ---- identity.c ---- */
 
-/* This process, as the owner of a journal; without an epoch. */
+/* This process as the owner of a journal, without an epoch. */
 void head_owner_self(struct owner *o);
 owner_lives_fn head_owner_lives;
 /* For people, as the subject of a sentence. */

@@ -60,7 +60,7 @@ static void on_timer(uv_timer_t *timer)
 	struct head_main *h = e->head;
 
 	if (!head_journal_is_ours(h))
-		return; /* they end with this head */
+		return; /* these end with this head */
 	if (dvm_head_node_may_run(h->head, e->position) && !h->leaving)
 		call(e);
 	else

@@ -20,10 +20,10 @@
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
-#define GRACE_MS 10000       /* unless told otherwise, */
-#define WITHIN_MS 120000     /* also this */
+#define GRACE_MS 10000       /* a default */
+#define WITHIN_MS 120000     /* for the start of all daemons; a default */
 #define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
-#define MARGIN_MS 10000      /* then others get the work */
+#define MARGIN_MS 10000      /* after it, others get the work */
 #define COUNTERS_MAX LEDGER_COUNTERS_MAX
 
 struct settings {
@@ -69,7 +69,7 @@ static void check_left(struct head_main *h)
 {
 	if (!h->leaving || (!leaves_daemons(h) && (h->nlinks || h->ndaemons)))
 		return;
-	clients_close(h); /* who waits for the end: it has come */
+	clients_close(h); /* clients that wait for the end get it */
 	if (h->clients)
 		return;
 	if (uv_is_closing((uv_handle_t *)&h->turn))
@@ -107,13 +107,13 @@ static void leave(struct head_main *h)
 	head_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
 	if (h->head)
-		launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
+		launch_kill(h, dvm_head_registered(h->head)); /* the nodes that have not come */
 	nodes_close(h);
 	clients_refuse(h);
 	check_left(h);
 }
 
-/* It has been said why: head_fail. */
+/* The reason was reported: head_fail. */
 static void on_failed(struct head_main *h)
 {
 	if (!leaves_daemons(h)) {
@@ -417,7 +417,7 @@ int main(int argc, char **argv)
 	rlimits_raise(&h.files);
 	h.options = s.main;
 	h.log = (struct log_hook){ on_log, &h };
-	fcntl(atoi(s.main.lock), F_SETFD, FD_CLOEXEC); /* it stays open */
+	fcntl(atoi(s.main.lock), F_SETFD, FD_CLOEXEC); /* it stays open, but not in programs */
 	h.hold = s.main.hold ? atoi(s.main.hold) : -1;
 	if (h.hold >= 0)
 		fcntl(h.hold, F_SETFD, FD_CLOEXEC);

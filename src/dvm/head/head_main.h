@@ -73,14 +73,14 @@ enum job_state { JOB_NOTHING, JOB_ASKS, JOB_ASKING, JOB_STOPS };
 struct head_job {
 	void (*stop)(struct head_main *h);
 	enum job_state state;
-	uv_timer_t timer;    /* then it asks, has asked for too long, or stops */
+	uv_timer_t timer;    /* asks again, gives up, or stops */
 	char id[64];         /* of the job; "": there is none */
 	uint64_t end_s;      /* of the job, as of time(2); 0: not known */
 	uv_process_t process; /* squeue, */
 	uv_pipe_t output;
 	unsigned open;       /* of these two handles */
 	bool failed;
-	char text[64];       /* what it says */
+	char text[64];       /* its output */
 	size_t len;
 };
 
@@ -88,7 +88,7 @@ struct head_job {
 struct head_hooks {
 	/* Make this head, for `adopted` daemons of another one. 0 or a negative errno. */
 	int (*begin)(struct head_main *h, uint32_t adopted);
-	/* It cannot go on, and has said why: it ends. */
+	/* The head cannot go on, has said why, and ends. */
 	void (*failed)(struct head_main *h);
 	/* Something of what it waits for at its end has gone. */
 	void (*check_left)(struct head_main *h);
@@ -133,7 +133,7 @@ struct head_main {
 	uv_poll_t hold_watch;      /* the reader of `hold` goes; of stop.c */
 	uv_timer_t alarm;          /* of stop.c */
 	struct head_job job;
-	bool stops;                /* it has been told to */
+	bool stops;                /* a stop was requested */
 	int hold;                  /* -1 */
 	struct rlimit core, files; /* of what it starts */
 	bool ready;
@@ -148,7 +148,7 @@ struct dvm_time head_now(const struct head_main *h);
 /* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
 void head_say(struct head_main *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* It cannot go on: say why, and end. */
+/* Report why the head cannot go on, and end it. */
 void head_fail(struct head_main *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -163,7 +163,7 @@ int head_new_identity(struct head_main *h);
 int nodes_open(struct head_main *h);
 /* Make room for `positions` positions. 0 or -ENOMEM. */
 int nodes_make_room(struct head_main *h, uint32_t positions);
-/* Is there a daemon from this position on? */
+/* True: there is a daemon at this position or a later one. */
 bool nodes_any(const struct head_main *h, uint32_t first);
 void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len);
 void nodes_break(struct head_main *h, uint32_t position, const char *why);
@@ -198,15 +198,16 @@ size_t clients_unread(const struct head_main *h, uint32_t client);
 void clients_name(const struct head_main *h, uint32_t client, char *out, size_t size);
 void clients_break(struct head_main *h, uint32_t client);
 /*
- * One on another node has proved itself; its link stays the caller's. Bytes of its lines,
- * as they come: 0 or a negative errno, then it is to be left. NULL: no memory.
+ * A client on another node has proved itself; its link stays the caller's. clients_input
+ * takes bytes of its lines as they come: 0, or a negative errno, and then the caller drops
+ * the client. NULL: no memory.
  */
 struct client *clients_join(struct head_main *h, struct link *l);
 int clients_input(struct client *c, const void *data, size_t len);
 void clients_leave(struct client *c);
 /* Nobody comes any more. */
 void clients_refuse(struct head_main *h);
-/* They hear the end, when they have read the rest. */
+/* Close all clients when they have read the rest and the end. */
 void clients_close(struct head_main *h);
 
 /* ---- address.c ---- */
@@ -251,19 +252,25 @@ int address_write(const struct head_main *h, const char *file, char *text);
  * has been told why not.
  */
 int orphans_call(struct head_main *h);
-/* One has, or a negative errno says why it has not. */
+/* A daemon has answered; or a negative errno says why it has not. */
 void orphans_answer(struct head_main *h, uint32_t position, int error);
-/* Their names, also of those that are not there. NULL: it is none of theirs. */
+/*
+ * The name of a daemon, also of one that did not answer. NULL: the position is not of a
+ * daemon that was called.
+ */
 const char *orphans_name(const struct head_main *h, uint32_t position);
-/* One of these, if it is, does not come; or it was lost, perhaps before it registered. */
+/*
+ * The daemon at this position, if there is one, does not come, or was lost, perhaps before
+ * it registered.
+ */
 void orphans_be_absent(struct head_main *h, uint32_t position);
-/* This head is made, and has those that answered. */
+/* Give the new head the daemons that answered. */
 void orphans_adopt(struct head_main *h);
 /* Write down who there is for the next head. */
 void orphans_publish(struct head_main *h);
 /* After a turn: note it for the next head when there are none that nobody has heard. */
 void orphans_turn(struct head_main *h);
-/* There will be nobody. */
+/* Remove the list of daemons: none will wait for another head. */
 void orphans_withdraw(const struct head_main *h);
 
 /* ---- ends.c ---- */

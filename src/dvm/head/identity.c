@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which process this head is, as another one sees it (dvm/core/owner.h). */
+/* The identity of this head's process, as other heads compare it (dvm/core/owner.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -35,8 +35,8 @@
 struct step {
 	uint32_t first, nodes; /* their positions */
 	bool more;             /* others have been started before */
-	uint64_t job;          /* or 0: that of the head */
-	const char *names;     /* or NULL: where there is none */
+	uint64_t job;          /* 0: the head's */
+	const char *names;     /* NULL: any */
 };
 
 struct daemon_process {
@@ -45,7 +45,7 @@ struct daemon_process {
 	uv_process_t process;
 	uv_pipe_t input;
 	uv_write_t write;
-	char *text;      /* what it is told */
+	char *text;      /* standard input */
 	bool running;
 	unsigned open;   /* of process and input */
 	struct daemon_process *prev, *next;
@@ -97,7 +97,7 @@ static void last_words(const struct head_main *h, char words[WORDS_MAX])
 	while (n > 0 && words[n - 1] == '\n')
 		n--;
 	words[n > 0 ? n : 0] = '\0';
-	for (char *c = words; *c; c++) /* it may have been cut in a character */
+	for (char *c = words; *c; c++) /* the text may be cut inside a character */
 		if (*c & 0x80)
 			*c = '?';
 	if (fd >= 0)
@@ -200,7 +200,7 @@ static void put_used(FILE *out, const struct head_main *h)
 	}
 }
 
-/* Where a step is, of nodes that come later. */
+/* Print the place of a step whose nodes come later. */
 static void put_where(FILE *out, const struct head_main *h, const struct step *s)
 {
 	const char *own = getenv("SLURM_JOB_ID");
@@ -384,7 +384,7 @@ int launch_more(struct head_main *h, uint32_t nodes, uint64_t job, const char *n
 		return -EBUSY;
 	if (nodes_make_room(h, s.first + nodes))
 		return -ENOMEM;
-	h->growing = true; /* what fails half-way is ended in the next turn */
+	h->growing = true; /* a step that fails half-way is ended in the next turn */
 	h->grow_until = head_now(h).ms + h->options.within_ms;
 	h->log_at = lseek(STDERR_FILENO, 0, SEEK_END);
 	return h->options.local ? launch_local(h, &s) : launch(h, &s);

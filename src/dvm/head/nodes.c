@@ -18,9 +18,9 @@
 
 /* Why this side has connected. */
 enum call {
-	CALL_NONE,   /* it has not */
+	CALL_NONE,   /* not called */
 	CALL_ADOPTS, /* the daemon waits for a head */
-	CALL_ENDS,   /* it waits, and this one has given it up */
+	CALL_ENDS,   /* the daemon waits, and this head has given it up */
 };
 
 struct node_link {
@@ -29,7 +29,7 @@ struct node_link {
 	struct stranger stranger; /* until it is proved, if it has come */
 	bool proved;
 	uint32_t position;
-	struct client *client; /* or NULL: this is a node's */
+	struct client *client; /* NULL: the link of a node */
 	enum call call;
 	const char *broken; /* why this side has ended it */
 	struct node_link *prev, *next;
@@ -105,7 +105,7 @@ static void on_answer(struct node_link *n)
 	say_who_calls(n);
 	if (n->call == CALL_ENDS) {
 		tell_to_end(n);
-		return; /* it says GONE, and ends */
+		return; /* the daemon sends GONE and ends */
 	}
 	have(n);
 	orphans_answer(n->head, n->position, 0);
@@ -164,14 +164,14 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return take_gone(n, body);
 	if (!h->head)
 		return answer_lease(n, body);
-	if (dvm_msg_is_lease(body->data, body->len)) /* it is later if a disk was slow */
+	if (dvm_msg_is_lease(body->data, body->len)) /* a slow disk may have delayed it */
 		uv_update_time(loop_uv(h->loop));
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
 			    head_now(h));
 	return n->broken ? -EPROTO : 0;
 }
 
-/* It is one of those that were to come. */
+/* Refuse a node of another version: it is one of those that were to come. */
 static void refuse_version(struct head_main *h)
 {
 	static const char why[] =
@@ -188,14 +188,14 @@ static void lost(struct node_link *n, const char *why)
 	struct head_main *h = n->head;
 
 	if (!h->head) {
-		h->unheard = true; /* it has answered this head's call, and its ranks may run */
+		h->unheard = true; /* it answered this head's call, and its ranks may run */
 		return;
 	}
 	orphans_be_absent(h, n->position);
 	dvm_head_node_lost(h->head, n->position, why, head_now(h));
 }
 
-/* One that was called has not answered, or has heard that it is to end. */
+/* A daemon that was called has not answered, or was told to end. */
 static void not_answered(struct node_link *n, int error)
 {
 	struct head_main *h = n->head;
@@ -405,7 +405,7 @@ void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t
 {
 	struct node_link *n = h->links[position];
 
-	if (n) /* what fails ends the link */
+	if (n) /* errors end the link */
 		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, data, len);
 }
 

@@ -25,7 +25,7 @@
 struct orphan {
 	struct dvm_address where;
 	char *name;
-	bool gone; /* nobody listens there: its zygote kills the ranks, if any are left */
+	bool gone; /* no daemon listens there: its zygote kills its ranks */
 };
 
 static void file_path(const struct head_main *h, char path[PATH_MAX])

@@ -102,6 +102,6 @@ void stop_close(struct head_main *h)
 {
 	uv_close((uv_handle_t *)&h->alarm, NULL);
 	uv_close((uv_handle_t *)&h->terminate, NULL);
-	if (h->hold_watch.type) /* it was begun */
+	if (h->hold_watch.type) /* watching was begun */
 		uv_close((uv_handle_t *)&h->hold_watch, NULL);
 }
