@@ -245,7 +245,7 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return fails(draw_once_in(hardship.interrupts) ? EINTR : EINPROGRESS);
 }
 
-/* Has the answer to a connect come? */
+/* Take the answer to a connect, if it has come. */
 void socket_settle(struct socket *s)
 {
 	if (s->state != SOCKET_CONNECTS || s->connect_end > now())

@@ -61,7 +61,7 @@ struct socket {
 	uint64_t arrivals[BACKLOG];
 	unsigned nwaiting;
 	uint64_t connections;       /* of a listener, so far */
-	int connect_error;          /* what a connect under way ends with, */
+	int connect_error;          /* result of the connect under way, */
 	uint64_t connect_end;       /* ... then */
 };
 
@@ -78,12 +78,12 @@ struct segment *socket_deliver(struct socket *s, const void *data, size_t len);
 void socket_drop_segment(struct socket *s);
 /* A reset is on its way to it; what was sent before may still come. */
 void socket_reset(struct socket *s, int error);
-/* Its own host, or the other one. */
+/* True: the host of the socket or of its peer is down. */
 bool socket_is_down(const struct socket *s);
 
 /* ---- socket_connect.c ---- */
 
-/* Has the answer to its connect come? */
+/* Take the answer to its connect, if it has come. */
 void socket_settle(struct socket *s);
 bool socket_has_connection(const struct socket *s);
 

@@ -116,7 +116,7 @@ static void node_dies(void *arg, void *how)
 	kill_ranks_of(s, n);
 }
 
-/* Its ranks live on. Without an agent nothing happens. */
+/* The agent's ranks live on. Without an agent nothing happens. */
 static void agent_dies(void *arg, void *how)
 {
 	struct step *s = arg;

@@ -52,7 +52,7 @@ struct step {
 /* All processes of the step are there, and begin. */
 void step_begin(struct step *s, struct plan *plan);
 void step_end(struct step *s);
-/* Have every rank killed soon, as Slurm does. */
+/* Kill every rank soon, as Slurm does. */
 void step_abort(struct step *s, const char *why);
 const struct log_hook *step_log(void);
 /* Fails the run when an orderly end has left something. */

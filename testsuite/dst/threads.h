@@ -5,7 +5,7 @@
 
 struct process;
 
-/* It has been killed: it waits for no futex any more. */
+/* The process was killed: it waits for no futex any more. */
 void threads_forget(const struct process *p);
 
 #endif

@@ -58,7 +58,7 @@ struct process {
 	uint64_t stopped_until;
 	uint64_t starved_until; /* no new descriptor until then */
 	unsigned fds;        /* open */
-	unsigned tasks;      /* that have not ended */
+	unsigned tasks;      /* tasks that have not ended */
 	struct task *main;   /* the first of them */
 	struct block *blocks; /* allocated */
 	struct mapping *mappings;
@@ -76,8 +76,8 @@ struct process *process_new(const char *name, uint32_t host);
 struct process *process_first(void);
 struct process *process_by_pid(int pid);
 /*
- * Its tasks never run again; descriptors are closed, memory is freed. When it is
- * that of the task that runs this does not return.
+ * Kill a process: its tasks never run again; descriptors are closed, memory is freed. Does
+ * not return if the process is that of the running task.
  */
 void process_kill(struct process *p, int status);
 /* The process of the task that runs; the machine's own outside of tasks. */

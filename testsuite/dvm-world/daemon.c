@@ -33,7 +33,7 @@ struct daemon {
 	uint64_t waits;        /* counts the times in which it has no head */
 	uint64_t turn_ms;      /* when its next turn is due; NEVER */
 	struct lease lease;
-	struct buf pmi;        /* what its PMI says to it */
+	struct buf pmi;        /* messages of its PMI */
 	struct buf *asked;     /* by the world: what it says goes there */
 };
 
@@ -223,7 +223,7 @@ static void on_send(void *arg, const void *data, size_t len)
 		return;
 	}
 	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
-		return; /* it was for another head */
+		return; /* the message was for another head */
 	if (!d->joined)
 		begin_lease(d);
 	d->joined = true;
@@ -298,7 +298,7 @@ static void on_gone(struct world *w, void *arg, uint64_t number)
 	d->head = NULL;
 }
 
-/* It leaves in order: what it has sent arrives. */
+/* The daemon leaves in order: its messages arrive. */
 static void finish(struct daemon *d)
 {
 	end(d, 0);
@@ -401,7 +401,7 @@ static void on_lease(struct world *w, void *arg, uint64_t number)
 	after(w, lease_tick(&d->lease), on_lease, d, 0);
 }
 
-/* It goes on when another head comes. */
+/* The lease goes on when another head comes. */
 static void begin_lease(struct daemon *d)
 {
 	if (d->lease.length_ms)
@@ -410,7 +410,7 @@ static void begin_lease(struct daemon *d)
 	after(d->w, 0, on_lease, d, 0);
 }
 
-/* Is it an answer of the head's, and nothing else? */
+/* True: the frame is an answer of the head to LEASE, and nothing else. */
 static bool take_lease(struct daemon *d, const void *data, size_t len)
 {
 	struct dvm_msg m;
@@ -466,7 +466,7 @@ static void on_head_ended(void *arg, const char *why)
 
 	d->head = NULL;
 	if (!d->node)
-		return; /* it has said that it is gone, or will not */
+		return; /* it has sent GONE, or will not */
 	trace(d->w, "%s: the head is lost: %s", d->name, why);
 	if (outlives_head(d))
 		wait_for_head(d);
@@ -616,7 +616,7 @@ struct daemon *daemon_on(struct world *w, unsigned machine)
 	return NULL;
 }
 
-/* Does it keep nothing for another head, but its description? */
+/* True: the daemon keeps nothing for another head but its description. */
 bool daemon_holds_nothing(struct daemon *d)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };

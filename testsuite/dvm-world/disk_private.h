@@ -13,7 +13,7 @@
 #define SECTOR 512
 #define NAME_BYTES 48
 #define NAMES_MAX 32
-#define FILES_MAX 8    /* that a process has open */
+#define FILES_MAX 8    /* open files of a process */
 #define PENDING_MAX 64 /* changes of names that are not synced; older ones are */
 #define DIRTY 1
 #define IN_SYNC 2      /* a sync that is under way writes it */
@@ -39,7 +39,7 @@ struct names {
 	size_t n;
 };
 
-/* One change of names, of two at once: a rename. */
+/* A change of names; a rename changes two at once. */
 struct change {
 	struct entry set[2]; /* inode NULL: the name is no more */
 	size_t n;

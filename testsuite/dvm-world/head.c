@@ -265,7 +265,7 @@ static void turn_at(struct head_process *h, uint64_t ms)
 	after(h->w, ms - h->w->ms, on_turn, h, 0);
 }
 
-/* Does it know what was promised? It answers when what it says is safe. */
+/* The head knows all that was promised: it answers only what is safe. */
 static void audit(struct head_process *h)
 {
 	static const char request[] = "{\"op\":\"ps\",\"ended\":true}";
@@ -380,7 +380,7 @@ static void on_node_input(void *arg, const void *data, size_t len)
 	struct head_process *h = p->head;
 
 	if (h->state != RUNS || !p->link)
-		return; /* it is for the last head */
+		return; /* meant for the last head */
 	if (p->kind == KIND_ENDS) {
 		take_gone(p, data);
 		return;

@@ -43,7 +43,7 @@ static void on_call(struct world *w, void *arg, uint64_t tries)
 		p->link = link_new(w, &mine, &its);
 		daemon_join(p->daemon, p->link, h->number);
 		if (p->kind == KIND_ENDS) {
-			head_tell_to_end(p); /* it says GONE, and ends */
+			head_tell_to_end(p); /* the daemon sends GONE and ends */
 			return;
 		}
 		h->nodes[p->position] = p;
@@ -138,7 +138,7 @@ static void adopt(struct head_process *h)
 			be_without(h, i);
 }
 
-/* Its user may give the next head fewer nodes: the others are cut off, perhaps. */
+/* The user may give the next head fewer nodes: perhaps the others are cut off. */
 static uint32_t draw_nodes(const struct head_process *h)
 {
 	return h->number && draw_once_in(h->w, 2) ? NODES - 1 : NODES;

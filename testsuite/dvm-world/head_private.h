@@ -46,7 +46,7 @@ struct head_process {
 	uint32_t nold;         /* positions of daemons of an earlier head */
 	uint32_t called, adopted;
 	bool unheard;          /* some of them cannot be reached */
-	bool gone[DAEMONS_MAX]; /* nobody listens there */
+	bool gone[DAEMONS_MAX]; /* no process listens there */
 	uint32_t next_client;
 	uint64_t turn_ms;
 	uint64_t alone_ms;     /* since when it has no node; 0: it has some */
@@ -64,7 +64,7 @@ struct peer *head_add_peer(struct head_process *h, enum kind kind);
 struct link_end head_node_end(struct peer *p);
 void head_tell_to_end(struct peer *p);
 void head_turn(struct head_process *h);
-/* Its process ends. */
+/* The head's process ends. */
 void head_forget(struct head_process *h);
 void head_fails(struct head_process *h, const char *why);
 /* In a while, with the same journal. */

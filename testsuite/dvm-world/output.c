@@ -11,10 +11,10 @@
 #include <string.h>
 
 #define PIECE 20000      /* bytes that a rank writes at once, at most */
-#define WRITE_MAX 400000 /* that it writes before it ends */
+#define WRITE_MAX 400000 /* bytes that a rank writes before it ends */
 #define WRITE_MS 5       /* between two pieces, at most */
 
-/* Where the ranks of a part write. */
+/* The output of a part's ranks. */
 struct outlet {
 	struct daemon *daemon;
 	uint32_t part;

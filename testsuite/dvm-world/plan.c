@@ -117,7 +117,7 @@ static void cut_twice(struct world *w, unsigned machine)
 	after(w, draw(w, 5 * SECOND), on_cut_twice, NULL, machine);
 }
 
-/* Its user takes the first for dead. */
+/* The user takes the first head for dead. */
 static void start_second_head(struct world *w)
 {
 	unsigned machine = NODES + (unsigned)draw(w, HEADS);

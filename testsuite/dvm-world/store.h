@@ -26,7 +26,7 @@ void store_turn(struct store *s);
 uint64_t store_deadline(const struct store *s);
 /* The head leaves in order. */
 void store_close(struct store *s);
-/* Its process has ended. */
+/* The process has ended. */
 void store_free(struct store *s);
 
 #endif

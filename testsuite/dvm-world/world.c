@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define BEGIN_MS (1000 * SECOND)
-#define LIMIT_MS (6 * 3600 * SECOND) /* what has not ended by then hangs */
+#define LIMIT_MS (6 * 3600 * SECOND) /* a world that runs longer hangs */
 
 /* ---- chance ---- */
 

@@ -58,7 +58,7 @@ struct plan {
 	uint32_t grace_ms;   /* ... then they are ended with that, */
 	uint32_t away_ms;    /* ... and until what ran there is given to others */
 	bool once;           /* no task is started twice */
-	bool fast;           /* what is written is answered, before it is synced */
+	bool fast;           /* answers when a record is written, before the sync */
 	uint32_t tasks;      /* that clients submit */
 	uint64_t calm_ms;    /* no fault begins after that */
 };
@@ -76,8 +76,8 @@ struct event {
 
 struct machine {
 	uint64_t cut_until;  /* nothing comes from it or to it; 0: it is not cut off */
-	uint64_t clock_ms;   /* what its clock shows at time 0 */
-	bool mute;           /* what it sends waits */
+	uint64_t clock_ms;   /* its clock at time 0 */
+	bool mute;           /* its messages wait */
 	bool down;
 };
 
@@ -133,14 +133,14 @@ struct world {
 	uint64_t next_connection;
 	struct outlet *outlets;
 	struct disk *disk;
-	bool weak;           /* what was not synced may be lost, and was answered: --fast */
+	bool weak;           /* unsynced records may be lost though they were answered: --fast */
 	bool damaged;        /* the disk has damaged what was synced, */
 	bool unreadable;     /* ... so that no head goes on with it */
 	bool damage_named;   /* ... and a head has said so */
 	/* Daemons that a head writes down for the next: beside the journal. */
 	uint32_t nknown;
 	struct daemon *known[DAEMONS_MAX];
-	bool known_unheard;  /* and there may be others, with ranks */
+	bool known_unheard;  /* and there may be unknown ones, with ranks */
 };
 
 /* ---- world.c ---- */
@@ -177,7 +177,7 @@ struct link *link_new(struct world *w, const struct link_end *first,
 void link_send(struct link *l, int end, const void *data, size_t len);
 /* Bytes that this end has sent, and the other one has not got. */
 size_t link_unread(const struct link *l, int end);
-/* This end is no more; the other one hears that after what was sent. NULL: nothing. */
+/* Close this end; the other end hears of it after all that was sent. NULL: does nothing. */
 void link_close(struct link *l, int end);
 /*
  * As above, and the last of the messages that were sent may be lost: its process was
@@ -196,7 +196,7 @@ uint64_t draw_dead_peer(struct world *w);
 
 /* ---- daemon.c ---- */
 
-/* One that is to register with a head, at this position. */
+/* Start a daemon that registers with a head, at this position. */
 struct daemon *daemon_start(struct world *w, unsigned machine, struct head_process *head,
 			    uint32_t position);
 /* The process that has its ranks is gone, too: connections to it are refused. */
@@ -207,7 +207,7 @@ const char *daemon_name(const struct daemon *d);
 bool daemon_takes_head(struct daemon *d, uint32_t head);
 void daemon_join(struct daemon *d, struct link *l, uint32_t head);
 struct link_end daemon_end(struct daemon *d);
-/* Its process is killed, and its ranks with it. */
+/* Kill the daemon's process and its ranks. */
 void daemon_kill(struct daemon *d);
 /* Ranks of a part have written; a rank has done its work; it has not ended. */
 void daemon_output(struct daemon *d, uint32_t part, const void *data, size_t len);
@@ -243,11 +243,11 @@ unsigned head_machine(const struct head_process *h);
 uint32_t head_number(const struct head_process *h);
 bool head_serves(const struct head_process *h);
 bool head_lives(const struct head_process *h);
-/* It had no node before that moment, nor since. */
+/* True: the head had no node before that moment, nor since. */
 bool head_was_alone(const struct head_process *h, uint64_t ms);
-/* It serves clients, and says that no task waits or runs. */
+/* True: the head serves clients, and reports no waiting or running task. */
 bool head_is_idle(struct head_process *h);
-/* It is connected with the daemon. */
+/* True: the head is connected with the daemon. */
 bool head_has(const struct head_process *h, const struct daemon *d);
 /* A client has read something: the head's loop turns. */
 void head_client_reads(struct head_process *h);

@@ -211,7 +211,7 @@ static uint64_t canonical(struct walk *w, uint64_t word)
 	if (!in_arena(at))
 		return word;
 	if (unit_of(at) >= arena->used || !arena->owner[unit_of(at)])
-		return 1; /* it leads nowhere any more */
+		return 1; /* a pointer that leads nowhere */
 	first = arena->owner[unit_of(at)] - 1;
 	if (!w->number[first]) {
 		w->queue[w->count++] = first;

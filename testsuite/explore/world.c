@@ -247,7 +247,7 @@ void world_apply(struct world *w, struct event e)
 	case EVENT_ENTER:
 		go_on(w, e.which);
 		break;
-	case EVENT_ANSWER: /* it may have ended for another reason */
+	case EVENT_ANSWER: /* the fetch may have ended for another reason */
 		(void)bed_answer(b, first_asked(b, e.which), COLL_FETCH_FOUND);
 		break;
 	case EVENT_DELIVER:

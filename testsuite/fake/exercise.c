@@ -16,7 +16,7 @@
 #include "pmi2x.h"
 
 static int rank, size;
-static int last_round = -1; /* then the rank is killed */
+static int last_round = -1; /* in it the rank is killed */
 
 static void fail(const char *what, int index)
 {
@@ -289,7 +289,7 @@ static void fetch_own(int of, int round)
 	sprintf(want, "%d;%d", of, round);
 	expect(!fetch(of, key, value, sizeof(value), FETCH_MS),
 	       "fetch of what was put last", of);
-	/* It is there; an answer from elsewhere may be late on a busy machine. */
+	/* The value is there; an answer from another node may be late on a busy machine. */
 	expect(!fetch(of, "own", value, sizeof(value), of == rank ? 0 : FETCH_MS),
 	       "fetch", of);
 	expect(!strcmp(value, want), "a fetched value", of);
@@ -358,7 +358,9 @@ static void fetch_large(int of, char *value)
 	expect(!fetch(of, "often", often, sizeof(often), FETCH_MS) &&
 	       !strcmp(often, value), "the last of many values", of);
 	sprintf(key, "wide-%d", of);
-	/* It is there; but all ask for much at once, and somebody's answer is late. */
+	/*
+	 * The value is there; but all ranks ask for much at once, and some answer is late.
+	 */
 	expect(!PMIX_KVS_Fetch(of, key, value, &len, FETCH_MS) &&
 	       len == FETCH_LARGE, "fetch of much", of);
 	fill(want, FETCH_LARGE, of, 0);
@@ -371,7 +373,7 @@ static void fence(const char *what)
 	expect(PMI2_KVS_Fence() == PMI2_SUCCESS, what, 0);
 }
 
-/* It ends with the session. */
+/* The fetch ends with the session. */
 static void fetch_for_ever(void)
 {
 	static char value[1];

@@ -87,7 +87,7 @@ static void check_cost(const pmi2x_ring_counters *before, size_t len)
 	if (now.operations != before->operations + 1)
 		die("counters", "operations");
 	if (now.bytes_received == before->bytes_received)
-		return; /* it leads no node, or goes over PMI, or is alone */
+		return; /* it leads no node, uses PMI, or is alone */
 	total = 8 * (uint64_t)now.elements + size * (8 + len);
 	own = 8 + now.members * (8 + len);
 	if (now.steps - before->steps != now.elements / 2 ||

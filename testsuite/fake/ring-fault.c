@@ -64,7 +64,7 @@ static void expect_failure(size_t len)
 	if (code != PMI2_FAIL)
 		die("a ring without a rank", "no error");
 	say_told(pmi2x_ring_error(ring));
-	/* It stays failed. */
+	/* The ring stays failed. */
 	if (pmi2x_ring_allgather(ring, block, len, all) != PMI2_FAIL)
 		die("a failed ring", "works again");
 	fds = count_entries("/proc/self/fd");
@@ -160,7 +160,7 @@ static void fault_destroy(bool me)
 		expect_failure(SMALL);
 }
 
-/* It has joined, but does not call. */
+/* One rank has joined, but does not call. */
 static void fault_absent(bool me)
 {
 	rounds(2);
@@ -197,8 +197,8 @@ static void tell_name(int who, bool wait)
 }
 
 /*
- * Somebody does not take part. The fence that was given up is still entered, so
- * the job is at its end: one rank ends it when all others have been told.
+ * One rank does not take part. The fence that was given up stays entered, so the job is
+ * over: a rank ends it when all others have got the error.
  */
 static void expect_no_ring(const pmi2x_ring_pmi *pmi)
 {
@@ -219,7 +219,7 @@ static void expect_no_ring(const pmi2x_ring_pmi *pmi)
 	pause();
 }
 
-/* It computes, or hangs. */
+/* One rank computes, or hangs. */
 static void fault_stranger(bool me)
 {
 	if (me)
@@ -227,7 +227,7 @@ static void fault_stranger(bool me)
 	expect_no_ring(NULL);
 }
 
-/* It has ended. */
+/* One rank has exited. */
 static void fault_gone(bool me)
 {
 	if (me)

@@ -62,7 +62,7 @@ static void make_noise(uint16_t port)
 	}
 }
 
-/* Does the other end close each connection, without a word? */
+/* True: the other end closes each connection without an answer. */
 static bool are_sent_away(uint16_t port)
 {
 	char byte;

@@ -105,7 +105,7 @@ static void on_death(size_t id, pmix_status_t code, const pmix_proc_t *source,
 	done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-/* One dies: the others, who have asked for it, are told, and end well. */
+/* One rank dies: the others, which asked for that event, get it, and end well. */
 void do_outlive(int argc, char **argv)
 {
 	pmix_status_t code = PMIX_ERR_PROC_ABORTED;

@@ -60,9 +60,9 @@ static void do_exchange(int argc, char **argv)
 {
 	int rounds = argc > 0 ? atoi(argv[0]) : 3;
 
-	fence_all(true); /* nobody has put anything */
+	fence_all(true); /* no rank has put a value */
 	for (int i = 0; i < rounds; i++) {
-		if (i % 2 || me.rank % 3) /* and not everybody each time */
+		if (i % 2 || me.rank % 3) /* not every rank each time */
 			put(i);
 		fence_all(true);
 		for (uint32_t k = 0; k < size; k++) {
@@ -138,7 +138,7 @@ static void do_abort(int argc, char **argv)
 	check(false, "a fence ends that one has not entered");
 }
 
-/* One dies in the midst of fences: then they fail for the others, in bounded time. */
+/* One rank dies during fences: they fail for the others, in bounded time. */
 static void do_die(int argc, char **argv)
 {
 	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD);

@@ -94,7 +94,7 @@ int node_start(struct node *n, const struct host *h, uint32_t position)
 		return -errno;
 	if (!pid && fork() == 0)
 		execute(n, h, agent[1], host[1]);
-	if (!pid) /* it is nobody's child, as below slurmstepd */
+	if (!pid) /* a child of no process here, as below slurmstepd */
 		_exit(0);
 	close(agent[1]);
 	close(host[1]);

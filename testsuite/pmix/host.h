@@ -90,7 +90,7 @@ struct host {
 
 /* Start pmi2x-pmixd of a position. 0 or a negative errno. */
 int node_start(struct node *n, const struct host *h, uint32_t position);
-/* Have it end. Does it? */
+/* Make the node end. True: it did. */
 bool node_stop(struct node *n);
 /* Start a rank. 0 or a negative errno. */
 int node_start_rank(const struct node *n, const struct host *h, uint32_t rank,

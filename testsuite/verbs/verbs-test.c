@@ -408,7 +408,7 @@ static void a_neighbour_that_is_killed_is_noticed(void **state)
 	ops->close(e.t);
 }
 
-/* Whoever waits for somebody who never comes can stop at any time. */
+/* A rank that waits for one that never comes can stop at any time. */
 static void a_neighbour_that_never_joins_is_not_connected(void **state)
 {
 	struct element e[2];

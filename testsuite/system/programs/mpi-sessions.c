@@ -18,7 +18,7 @@ static void check(int good, const char *what)
 	exit(5);
 }
 
-/* They can talk: the sum of their ranks is right. */
+/* The ranks can communicate: the sum of their numbers is right. */
 static void use(MPI_Group group, const char *tag)
 {
 	MPI_Comm comm;

@@ -14,7 +14,7 @@
 #include <slurm/spank.h>
 
 #define WAIT_US 20000
-#define WAITS 1500 /* then the task goes on, and the test fails */
+#define WAITS 1500 /* after these the task goes on, and the test fails */
 
 SPANK_PLUGIN(spank_forker, 1);
 

@@ -11,7 +11,7 @@
 
 #include <slurm/spank.h>
 
-#define WAIT_S 300 /* then the step goes on, and the test fails */
+#define WAIT_S 300 /* after it the step goes on, and the test fails */
 
 SPANK_PLUGIN(spank_waiter, 1);
 

@@ -127,7 +127,7 @@ static void a_late_parent_is_found(void **state)
 	cluster_close(&c);
 }
 
-/* Somebody else sits on the ports of parent and child, and answers nothing. */
+/* Another program sits on the ports of parent and child, and answers nothing. */
 static void strangers_on_the_ports_do_no_harm(void **state)
 {
 	static const struct sockaddr_storage everywhere;
@@ -175,7 +175,7 @@ static void another_steps_agents_are_not_taken_for_ours(void **state)
 
 	cluster_open(&ours, 3);
 	cluster_open(&theirs, 3);
-	ours.options.port_last = ours.port_first + 5; /* they are bound to meet */
+	ours.options.port_last = ours.port_first + 5; /* their port ranges overlap */
 	theirs.options.port_first = ours.options.port_first;
 	theirs.options.port_last = ours.options.port_last;
 	cluster_start_all(&theirs);

@@ -27,7 +27,7 @@
 #define BLOCK_PORTS (1 + 2 * CLUSTER_PORTS)
 
 #define CLUSTER_FDS_MAX 1024
-#define PATIENCE_SECONDS 60 /* then a test has failed */
+#define PATIENCE_SECONDS 60 /* limit: the test has failed */
 
 static const char *const names[CLUSTER_NODES_MAX] = {
 	"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7",

@@ -19,7 +19,7 @@
 struct cluster {
 	uint32_t nodes;
 	uint16_t port_first; /* of CLUSTER_PORTS, and as many beyond them */
-	int held;            /* what keeps other tests off them */
+	int held;            /* a lock that keeps other tests off these ports */
 	struct layout *layout;
 	uint16_t slurm_port;         /* of slurmd on every node; 0: elsewhere */
 	struct secret secret;
@@ -40,7 +40,7 @@ struct cluster {
 	bool names;                  /* addresses have to be looked up */
 	bool stuck[CLUSTER_NODES_MAX]; /* the resolver does not answer there */
 	bool lookups_fail;
-	unsigned lookups;            /* that have begun */
+	unsigned lookups;            /* lookups that have begun */
 	char killed[512];            /* why kill_step was called */
 	/* In place of the agents, unless NULL: struct supervisor_program.run. */
 	int (*run)(int setup_fd, int host_fd, const struct agent_fds *fds);
@@ -73,7 +73,7 @@ void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);
 /* All ranks, and then all agents. */
 void cluster_stop_all(struct cluster *c);
-/* This thread is that of an agent. */
+/* True in the threads of an agent. */
 extern __thread bool cluster_in_agent;
 /* struct supervisor_program.run of the agents: in a thread of this process. */
 int cluster_run_agent(int setup_fd, int host_fd, const struct agent_fds *fds);
@@ -92,7 +92,7 @@ void rank_close(struct cluster *c, uint32_t node);
 void rank_say(struct cluster *c, uint32_t node, const char *line);
 /* The next line from the server, or "(end)"; valid until the next call. */
 const char *rank_hear(struct cluster *c, uint32_t node);
-/* Is there such a text in what it hears next? */
+/* The rank's next response contains this text. */
 void rank_expect(struct cluster *c, uint32_t node, const char *part);
 
 /*

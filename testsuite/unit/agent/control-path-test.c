@@ -10,7 +10,7 @@
 #include "libcoll/tree.h"
 #include "libpmi/control.h"
 
-#define NOTES_MAX 16 /* that a node passes on */
+#define NOTES_MAX 16 /* notes that a node passes on */
 #define NODES 8
 
 static struct tree_place place;

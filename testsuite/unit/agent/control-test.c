@@ -361,7 +361,7 @@ static void a_request_under_way_fails_with_its_carrier(void **state)
 	cluster_stop(&c, 1);
 	rank_expect(&c, 2, "info=fail");
 	cluster_stop_all(&c);
-	assert_int_equal(get(&s, &s.aborts), 0); /* who is late is not dead */
+	assert_int_equal(get(&s, &s.aborts), 0); /* a late rank is not dead */
 	step_end(&s);
 }
 
@@ -391,7 +391,7 @@ static void *stop_root(void *arg)
 	return NULL;
 }
 
-/* Its parent has said goodbye, and srun does not know it yet. */
+/* The child's parent has said goodbye, and srun does not know the child yet. */
 static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
 {
 	struct cluster c;
@@ -409,7 +409,7 @@ static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
 	rank_say(&c, 0, "cmd=finalize");
 	rank_close(&c, 0);
 	assert_int_equal(pthread_create(&stop, NULL, stop_root, &c), 0);
-	wait_for(&s, &s.accepted, 2); /* it tries, and waits for srun's answer */
+	wait_for(&s, &s.accepted, 2); /* the child waits for srun's answer */
 	cluster_cut_links(&c);
 	pthread_join(stop, NULL);
 	assert_int_equal(get(&s, &s.aborts), 1);
@@ -509,7 +509,7 @@ static void await(struct cluster *c, bool (*known)(void *s), struct srun *s)
 
 	assert_int_equal(pthread_create(&watcher, NULL, watch_ranks, c), 0);
 	cluster_await(c, known, s);
-	shutdown(c->pmi[0], SHUT_RDWR); /* it ends */
+	shutdown(c->pmi[0], SHUT_RDWR); /* the rank exits */
 	pthread_join(watcher, NULL);
 }
 
@@ -526,7 +526,7 @@ static bool without(void (*happens)(struct cluster *c), bool (*known)(void *s),
 
 	cluster_open(&c, 2);
 	c.options.connect_ms = 100;
-	c.options.drain_ms = 100; /* what lacks memory may not end well */
+	c.options.drain_ms = 100; /* without memory the end may not be in order */
 	srun_start(&s, &c);
 	step_start(&c);
 	if (connected) {

@@ -22,7 +22,7 @@
 #include "libio/registration.h"
 #include "srun/srun_server.h"
 
-/* Does this process map the memory that agents share with ranks? */
+/* True: this process maps the memory that agents share with ranks. */
 static bool shares_memory(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -115,7 +115,7 @@ static void leave_pmi_fd_behind(int reg, int keep_open)
 	_exit(0);
 }
 
-/* It is gone, and buried, before anybody asks which process it was. */
+/* The child is gone and reaped before the supervisor asks which process it was. */
 static void a_grandchild_does_not_hide_an_early_death(void **state)
 {
 	struct cluster c;
@@ -200,7 +200,7 @@ static int count_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 	return cluster_run_agent(setup_fd, host_fd, fds);
 }
 
-/* Its only rank has come and gone before the supervisor looks. */
+/* The only rank of the node has come and gone before the supervisor looks. */
 static void open_spawned(struct cluster *c)
 {
 	cluster_open(c, 1);
@@ -212,7 +212,7 @@ static void open_spawned(struct cluster *c)
 	atomic_store(&agents, 0);
 }
 
-/* Somebody may wait for it. */
+/* The parents may wait for that rank. */
 static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
 {
 	struct cluster c;
@@ -308,7 +308,7 @@ static void silence_is_told_without_an_agent(void **state)
 	cluster_close(&c);
 }
 
-/* It has been started so that srun can ask. */
+/* The agent was started so that srun can ask it. */
 static void silence_is_told_by_the_agent(void **state)
 {
 	static const struct srun_server_host host;
@@ -451,7 +451,7 @@ static void send_rank_with_none_left(struct cluster *c)
 	cluster_expect_log(c, "raise LimitNOFILE");
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	close(pair[0]);
-	assert_int_equal(read(pair[1], &byte, 1), 0); /* nobody has the other */
+	assert_int_equal(read(pair[1], &byte, 1), 0); /* no process has the other end */
 	close(pair[1]);
 }
 
@@ -475,7 +475,7 @@ static void a_later_rank_that_cannot_be_taken_ends_the_step(void **state)
 	cluster_start_all(&c);
 	rank_init(&c, 0);
 	send_rank_with_none_left(&c);
-	assert_int_equal(read(c.pmi[0], &byte, 1), 0); /* who was there knows */
+	assert_int_equal(read(c.pmi[0], &byte, 1), 0); /* the other ranks know */
 	cluster_close(&c);
 	assert_non_null(strstr(c.killed, "node n0 cannot accept the connection"));
 }

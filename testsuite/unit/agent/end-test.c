@@ -15,7 +15,7 @@
 #include "libio/peer.h"
 #include "libio/registration.h"
 
-#define PATIENCE_S 60 /* then a test hangs */
+#define PATIENCE_S 60 /* limit: the test hangs */
 
 /* ---- ends of ranks ---- */
 
@@ -262,7 +262,7 @@ static void a_node_stays_as_long_as_others_need_it(void **state)
 	rank_say(&c, 4, "cmd=barrier_in group=2,4:7");
 	rank_expect(&c, 2, "cmd=barrier_out rc=0 tag=7");
 	rank_expect(&c, 4, "cmd=barrier_out rc=0 tag=7");
-	for (uint32_t i = 5; i-- > 0;) { /* who is below leaves first */
+	for (uint32_t i = 5; i-- > 0;) { /* nodes below leave first */
 		rank_close(&c, i);
 		cluster_stop(&c, i);
 	}

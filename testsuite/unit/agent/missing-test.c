@@ -15,9 +15,9 @@
 #include "cluster.h"
 
 #define NODES 5
-#define NEVER_MS 3600000 /* what ends before this test does is not this */
+#define NEVER_MS 3600000 /* waits that end before the test have another limit */
 #define FDS_MAX 1024
-#define BARRIERS_MAX 2000 /* then what is awaited does not come */
+#define BARRIERS_MAX 2000 /* limit: the awaited event does not come */
 
 /* A step, and an srun that knows of `missing` whether it has been started. */
 struct step {
@@ -136,7 +136,7 @@ static void others_leave_srun(struct step *s)
 	assert_true(i < BARRIERS_MAX);
 }
 
-/* It comes after all, and the barrier ends well. */
+/* The missing node comes after all, and the barrier completes. */
 static void the_missing_comes(struct step *s)
 {
 	cluster_start(&s->c, s->missing);
@@ -214,7 +214,7 @@ static void one_that_starts_late_is_waited_for(void **state)
 	}
 }
 
-/* Its slurmd does not answer, or cannot say. */
+/* The node's slurmd does not answer, or does not know. */
 static void one_that_nobody_denies_is_waited_for(void **state)
 {
 	struct step *s = step_without(1, true, -EIO);
@@ -229,7 +229,7 @@ static bool slurmd_was_asked_again(void *arg)
 	return ((struct step *)arg)->c.tells >= 4;
 }
 
-/* It had its socket, and did not listen yet. */
+/* The node had its socket, and did not listen yet. */
 static void one_that_is_refused_once_is_waited_for(void **state)
 {
 	struct step *s = step_with(NODES - 1, false, -EIO, 1);

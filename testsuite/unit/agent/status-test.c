@@ -17,7 +17,7 @@
 #include "libutil/pack.h"
 
 #define NODES 5
-#define LIMIT_S 300 /* then a test hangs: no answer has come */
+#define LIMIT_S 300 /* limit: the test hangs, no answer came */
 
 struct step {
 	struct cluster c;
@@ -132,7 +132,7 @@ struct wait_lines {
 	unsigned lines, seconds; /* how many, and what the last one says */
 };
 
-/* Again, and the wait is not one of a moment any more. */
+/* A wait was reported again, and has lasted for longer than a moment. */
 static bool is_said_again(void *arg)
 {
 	struct wait_lines *w = arg;
@@ -249,7 +249,7 @@ struct answer {
 	char data[65536];
 	size_t len;
 	char waiting[STATUS_TEXT_MAX]; /* the first text of it; empty: none */
-	unsigned nodes;                /* those that answered; bits */
+	unsigned nodes;                /* nodes that answered, as bits */
 	struct status_run runs[NODES]; /* the first of each */
 };
 

@@ -16,9 +16,9 @@
 
 #include "agent/stopped.h"
 
-#define PATIENCE_SECONDS 60 /* then a test has failed */
+#define PATIENCE_SECONDS 60 /* limit: the test has failed */
 
-/* Where a cgroup can be made, and how it is frozen and let go again. */
+/* Where a cgroup can be made, and how to freeze and thaw it. */
 static const struct freezer {
 	const char *hierarchy, *file, *freeze, *thaw;
 } freezers[] = {
@@ -46,7 +46,7 @@ static void end_process(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Does it become so? */
+/* True: the process reaches that state. */
 static bool becomes(pid_t pid, bool stopped)
 {
 	time_t end = time(NULL) + PATIENCE_SECONDS;

@@ -226,7 +226,7 @@ static void invalid_chunks_are_rejected(void **state)
 		assert_int_equal(flow_received(&f, SIDE_LEFT, &wrong[i]),
 				 -EPROTO);
 	assert_int_equal(flow_received(&f, SIDE_LEFT, &good), 0);
-	/* Its length may not change, and a piece may not come twice. */
+	/* The total length may not change, and no piece may come twice. */
 	assert_int_equal(flow_received(&f, SIDE_LEFT, &other), -EPROTO);
 	assert_int_equal(flow_received(&f, SIDE_LEFT, &good), -EPROTO);
 	flow_free(&f);

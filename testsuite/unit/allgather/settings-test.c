@@ -122,7 +122,7 @@ static void wrong_settings_of_tcp_are_rejected_with_a_reason(void **state)
 	}
 }
 
-/* It may be there on other nodes: no reason to refuse the ring. */
+/* Other nodes may have the interface: no reason to refuse the ring. */
 static void an_interface_that_is_not_here(void **state)
 {
 	char why[TRANSPORT_REASON_MAX] = "";

@@ -225,7 +225,7 @@ static void a_forked_child_is_refused(void **state)
 	fake_stop(f);
 }
 
-/* Does a program that is executed now find PMI_FD open? */
+/* True: a program that is executed now finds PMI_FD open. */
 static bool passed_on(void)
 {
 	return system("test -S /proc/self/fd/$PMI_FD") == 0;

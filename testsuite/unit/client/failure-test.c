@@ -175,7 +175,7 @@ static void server_refuses_the_mapping(void **state)
 }
 
 /* An agent that names places outside the region, or too few values. */
-/* Whoever asks can say who has made a collective fail. */
+/* The error of a collective names the process that made it fail. */
 static void the_words_of_a_refusal_are_kept(void **state)
 {
 	static const char refusal[] = "60    cmd=kvs-fence-response;rc=14;"

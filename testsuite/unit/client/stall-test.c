@@ -226,7 +226,7 @@ static void threads_wait_and_send_at_once(void **state)
 	assert_int_equal(s.told, CALLS);
 }
 
-/* It reads the beginning of a request, and goes. */
+/* Read the beginning of a request, and close. */
 static void *read_little(void *fd)
 {
 	char some[100];

@@ -116,7 +116,7 @@ static void threads_share_a_plain_session(void **state)
 	run_threads(&(struct fake_options){ 0 }, work);
 }
 
-/* One thread waits for a fence, another one gets meanwhile. */
+/* One thread waits for a fence while another one calls get. */
 static void *wait_for_it(void *arg)
 {
 	return PMIX_Wait(*(PMIX_Request *)arg) ? arg : NULL;

@@ -258,7 +258,7 @@ static struct bed *waits_for_a_result(void)
 	return bed;
 }
 
-/* It has failed, and waits in its turn to be told to the rank. */
+/* The collective has failed, and its report to the rank is queued. */
 static void refuses_a_second_end_of_what_failed(void **state)
 {
 	struct bed *bed = waits_for_a_result();

@@ -18,7 +18,7 @@ struct history {
 	uint32_t rank_faults; /* still to happen */
 	uint32_t link_faults;
 	bool links_broke;
-	uint32_t bound[COLL_KINDS]; /* what ranks that are gone had entered */
+	uint32_t bound[COLL_KINDS]; /* collectives that lost ranks had entered */
 };
 
 static void lose_rank(struct bed *bed, struct history *h)

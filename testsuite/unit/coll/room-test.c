@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a result is kept while it comes: in the host's room as far as that goes,
- * else as it is; and whatever its first message says of its size.
+ * Where a result is kept while it arrives: in the host's room as far as that reaches, else
+ * as it is; whatever size its first message states.
  */
 #include "unit.h"
 
@@ -18,8 +18,8 @@ struct host {
 	struct layout *layout;
 	struct coll *coll;
 	bool no_room;
-	size_t extends_to; /* what it has memory for */
-	size_t extended;   /* what it was asked for */
+	size_t extends_to; /* its limit */
+	size_t extended;   /* the requested size */
 	struct payload *room;
 	struct payload *result;
 	bool failed;

@@ -358,7 +358,7 @@ static void a_node_that_left_fails_what_comes_later(void **state)
 	bed_deliver_all(bed);
 	all_enter(bed, 0);
 	bed_deliver_all(bed);
-	assert_all(bed, 0, 1, BED_DONE); /* it does not need that node */
+	assert_all(bed, 0, 1, BED_DONE); /* the group does not need that node */
 	bed_leave(bed, 4);
 	bed_deliver_all(bed);
 	assert_int_equal(bed_enter_group(bed, 0, 0), 0);
@@ -370,7 +370,7 @@ static void a_node_that_left_fails_what_comes_later(void **state)
 	bed_free(bed);
 }
 
-/* Its node has no part in the group yet, and cannot be asked any more. */
+/* The node has no part in the group yet, and cannot be asked any more. */
 static void a_node_that_left_has_said_why(void **state)
 {
 	static const uint32_t two[] = { 0, 2 };

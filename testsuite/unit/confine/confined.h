@@ -13,7 +13,7 @@
 #define HOLD 4   /* end-of-file ends it */
 #define FDS 5
 #define DENIED 1000 /* added to the number of a system call */
-#define PATIENCE_SECONDS 60 /* then a test has failed */
+#define PATIENCE_SECONDS 60 /* limit: the test has failed */
 
 /* NOBODY and GROUP, and FDS descriptors. */
 extern const struct confine_options as_nobody;
@@ -39,7 +39,7 @@ struct report confined_start(struct confined *c,
 			     const struct confine_options *o,
 			     void (*first)(void), void (*then)(void));
 
-/* Its next report; -EPIPE: it has ended. */
+/* The next report of the program; -EPIPE: it has ended. */
 struct report confined_hear(const struct confined *c);
 
 /* Let it go. How it has ended, as waitpid says. */

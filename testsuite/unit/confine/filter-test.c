@@ -372,7 +372,7 @@ static void abort_it(void)
 	abort();
 }
 
-/* Also with a filter: by its signal, not by the filter's. */
+/* abort ends the program by its signal, also with a filter. */
 static void an_abort_ends_it(void **state)
 {
 	struct confined c;
@@ -418,7 +418,7 @@ static void make_region_object(void)
 		_exit(1);
 }
 
-/* Its object is opened again through /proc/self, read-only. */
+/* The region's file is opened again through /proc/self, read-only. */
 static int use_region(void)
 {
 	struct region_memory m;
@@ -435,7 +435,7 @@ static int compare(const void *a, const void *b)
 	return memcmp(a, b, 1024);
 }
 
-/* So large that the C library asks for the machine's memory. */
+/* A size for which the C library asks for the machine's memory. */
 static int use_memory(void)
 {
 	size_t n = 4096;

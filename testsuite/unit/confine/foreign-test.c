@@ -93,7 +93,7 @@ static const struct attempt {
 	DENIED(ioperm, -1, 1),
 	DENIED(modify_ldt, 99),
 #endif
-	/* Such threads cannot be, but for another reason. */
+	/* Such threads are impossible for another reason. */
 	DENIED(clone, CLONE_THREAD | CLONE_NEWNS),
 	DENIED(clone, CLONE_THREAD | CLONE_NEWCGROUP),
 	DENIED(clone, CLONE_THREAD | CLONE_NEWUTS),
@@ -195,7 +195,7 @@ static void call_foreign_before_and_after(void)
 	shared->foreign_after = call_foreign();
 }
 
-/* Its numbers mean other calls. */
+/* Calls of 32 bits have other numbers. */
 static void calls_of_32_bits_fail(void **state)
 {
 #ifndef __x86_64__

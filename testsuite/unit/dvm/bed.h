@@ -58,11 +58,11 @@ struct bed {
 	uint32_t room[NODES];       /* ... this number of processes at once */
 	struct fake_node *pmi_node; /* of the last part that was to have PMI */
 	uint32_t pmi_part;
-	unsigned pmis, pmi_ends; /* that are open; ranks of them that have ended */
+	unsigned pmis, pmi_ends; /* open ones; ended ranks of them */
 	bool pmi_is_slow;        /* the test says when it is over */
 	char places[256];        /* of the same */
 	size_t places_len;
-	json_t *events; /* what the client was told */
+	json_t *events; /* events that the client got */
 	bool reads;     /* the client does; else its connection takes nothing */
 	size_t unread;  /* bytes that it has not taken */
 	bool ended;
@@ -82,7 +82,7 @@ void deliver_all(struct bed *b);
 void pass(struct bed *b, uint64_t ms);
 void lose(struct bed *b, uint32_t node);
 void end_process(struct bed *b, int64_t process, int32_t status);
-/* It could not execute its program, for the node lacked something. */
+/* The process could not execute its program, since the node lacked something. */
 void end_lacking(struct bed *b, int64_t process);
 void ask(struct bed *b, const char *fmt, ...);
 void submit(struct bed *b, const char *tasks);

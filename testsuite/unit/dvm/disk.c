@@ -143,7 +143,7 @@ static int64_t op_read(void *arg, int file, void *data, size_t len, uint64_t at)
 	return (int64_t)len;
 }
 
-/* One that fails has written half of it. */
+/* A write that fails has written half of its bytes. */
 static int op_write(void *arg, int file, const void *data, size_t len, uint64_t at)
 {
 	struct disk *d = arg;

@@ -54,7 +54,7 @@ struct disk {
 	enum disk_op fails, also; /* these operations do, */
 	int error;          /* with this negative errno, */
 	int times;          /* this many times; -1: always */
-	bool done;          /* and yet does what it is to do, if it is a rename */
+	bool done;          /* a rename that fails is done nevertheless */
 	int lock_error;
 	int syncing;        /* the file of a sync that is under way, or -1 */
 	void (*before_rename)(void *arg); /* NULL, or called once */
@@ -66,7 +66,7 @@ extern const struct disk_ops disk_ops;
 struct disk *disk_create(void);
 void disk_destroy(struct disk *d);
 void disk_fail(struct disk *d, enum disk_op op, int error, int times);
-/* Do what begin_sync has begun. Its result. */
+/* End the sync that begin_sync began. Returns its result. */
 int disk_finish_sync(struct disk *d);
 void disk_crash(struct disk *d);
 /* The file that would have this name after a crash, or -1. */

@@ -33,7 +33,7 @@ static void a_head_is_not_refused_for_one_that_is_known_to_be_over(void **state)
 
 	assert_int_equal(durable_close(first->d, first->now), 0);
 	writer_free(first);
-	w = writer_new("n2", 2); /* it has said that it ended */
+	w = writer_new("n2", 2); /* the first owner recorded its end */
 	assert_int_equal(writer_open(w, &other), 0);
 	writer_free(w);
 	w = writer_new("n2", 3); /* its process is gone */
@@ -210,7 +210,7 @@ static void an_owner_that_cannot_be_removed_is_not_replaced(void **state)
 	assert_true(all_safe(first));
 }
 
-static int old_lists; /* that are still to come, with nothing but owner.1 */
+static int old_lists; /* calls that still return owner.1 only */
 
 static int list_late(void *arg, const char *prefix,
 		     void (*each)(void *ctx, const char *name), void *ctx)

@@ -132,7 +132,7 @@ static void a_journal_that_was_removed_is_written_anew(void **state)
 	assert_int_equal(safe_records(), 2);
 }
 
-/* Its bytes cannot be written again where they were. */
+/* The records cannot be written again where they were. */
 static void a_journal_that_was_removed_and_cannot_be_synced_is_written_anew(void **state)
 {
 	struct writer *w = writer_on();

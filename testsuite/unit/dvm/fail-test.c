@@ -312,7 +312,7 @@ static void an_end_by_a_signal_is_a_failure_in_the_end(void **state)
 	bed_destroy(b);
 }
 
-/* Its own failure is told by the other node, or never is. */
+/* The other node reports its own failure, or never does. */
 static void a_doubt_about_others_has_an_end(void **state)
 {
 	struct bed *b = bed_create(100);

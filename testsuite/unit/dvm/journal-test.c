@@ -66,7 +66,7 @@ static void open_ok(struct journal_reader *j, const void *data, size_t len)
 	assert_int_equal(version, JOURNAL_VERSION);
 }
 
-/* Is it written as record i was? */
+/* True: the record is as it was written as number i. */
 static void assert_is(const struct journal_record *r, size_t i)
 {
 	struct journal_record records[RECORDS];

@@ -157,7 +157,7 @@ static void head_that_was_taken_over_is_refused(void **state)
 	assert_true(call_of(b, 6));
 	assert_false(call_of(b, 5));
 	assert_false(call_of(b, 0));
-	assert_true(call_of(b, 6)); /* it has given the node up */
+	assert_true(call_of(b, 6)); /* the other side has given the node up */
 	assert_true(call_of(b, 7));
 	bed_destroy(b);
 }
@@ -208,7 +208,7 @@ static void on_connection(void *arg, int fd)
 				     b), 0);
 }
 
-/* It ends the first connections. */
+/* The other node closes the first connections. */
 static void start_other(struct bed *b, uint32_t ends)
 {
 	struct sockaddr_storage to = loopback(0);

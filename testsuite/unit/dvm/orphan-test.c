@@ -28,7 +28,7 @@ static void running_tasks_go_on_under_the_next_head(void **state_)
 	bed_destroy(b);
 }
 
-/* Its cores are not given to others. */
+/* New tasks do not get the cores of a running one. */
 static void cores_of_running_tasks_stay_taken(void **state_)
 {
 	struct bed *b = bed_create();
@@ -126,7 +126,7 @@ static void unstarted_tasks_are_run_by_the_next_head(void **state_)
 	bed_destroy(b);
 }
 
-/* One of a task's nodes is lost with the head, or has not heard of it. */
+/* One of a task's nodes is lost with the head, or has not got its part. */
 static void check_partial(bool gone, bool once)
 {
 	struct bed *b = bed_create();
@@ -391,7 +391,7 @@ static void end_is_kept_of_a_task_that_does_not_fit_any_more(void **state_)
 	bed_destroy(b);
 }
 
-/* Its ranks may run until their lease is over. */
+/* The node's ranks may run until their lease is over. */
 static void work_of_a_node_that_is_not_heard_waits(void **state_)
 {
 	struct bed *b = bed_create();
@@ -456,7 +456,7 @@ static void place_of_a_node_that_is_not_heard_is_known(void **state_)
 	bed_destroy(b);
 }
 
-/* It ends when its ranks have: a client that is told so may go on. */
+/* The task ends when its ranks have: a client that hears of the end may go on. */
 static void task_of_a_node_that_is_not_heard_ends_when_its_ranks_have(void **state_)
 {
 	struct bed *b = bed_create();
@@ -628,7 +628,7 @@ static void submit_some(struct bed *b, int *wide)
 	}
 }
 
-/* One of a node is started once; one of several may be ended half begun. */
+/* A task of one node is started once; one of several may be ended half begun. */
 static void check_seed(uint64_t seed)
 {
 	struct bed *b = bed_create();

@@ -397,7 +397,7 @@ static void started_task_waits_where_nobody_knows_its_daemon(void **state)
 	ask(b, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
 	assert_int_equal(next_head(b).again, 1);
 	assert_int_equal(b->known[1].launches, 1);
-	assert_int_equal(b->known[2].launches, 1); /* it was not started before */
+	assert_int_equal(b->known[2].launches, 1); /* the task was not started before */
 	end_task(b, 2, 0);
 	b->now.ms += 49999;
 	dvm_head_turn(b->head, b->now);

@@ -198,7 +198,7 @@ static void head_without_a_journal_writes_nothing(void **state)
 	bed_destroy(b);
 }
 
-/* Its number may be used for what is safe: the submit, and no later one. */
+/* The answer's number could be taken for safe: the submit must be, and no later record. */
 static void nothing_passes_an_answer_that_waits(void **state)
 {
 	struct bed *b = bed_create(false, false);
@@ -358,7 +358,7 @@ static void while_nothing_can_be_made_safe_nothing_is_taken_or_started(void **st
 	bed_destroy(b);
 }
 
-/* It does not wait for answers that it will not get. */
+/* Such a client does not wait for answers that it will not get. */
 static void a_client_for_which_there_is_no_memory_is_broken_off(void **state)
 {
 	struct bed *b = bed_create(false, false);

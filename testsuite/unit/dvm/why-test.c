@@ -181,7 +181,7 @@ static void why_names_the_tasks_ahead(void **state)
 	bed_destroy(b);
 }
 
-/* One rank keeps a core, so that the second never fits; others pass it. */
+/* A running rank keeps a core, so that the second task never fits; others pass it. */
 static void a_task_that_is_passed_too_long_holds_the_others(void **state)
 {
 	struct bed *b = bed_create();

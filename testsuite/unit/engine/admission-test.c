@@ -123,7 +123,7 @@ static void both_clients_of_pmix_are_named(void **state)
 	assert_admitted(n, -EBUSY);
 	assert_non_null(strstr(n->report, "started PMIx while the first one uses it"));
 	assert_non_null(strstr(n->report, "process 200; first process 100"));
-	ask(n, true); /* it is known by now */
+	ask(n, true); /* the holder is known by now */
 	assert_admitted(n, -EBUSY);
 	assert_int_equal(n->reports, 1);
 	net_destroy(n);

@@ -76,7 +76,7 @@ static void later_requests_get_no_failure_before_the_step_ends(void **state)
 	net_destroy(n);
 }
 
-/* It may be harmless: a program that goes on without the rank. */
+/* The end may be harmless, if the program goes on without the rank. */
 static void the_end_of_a_rank_ends_no_step(void **state)
 {
 	struct net *n = create();

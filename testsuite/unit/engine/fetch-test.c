@@ -199,7 +199,7 @@ static void waits_for_no_dead_node(void **state)
 	char ask[80];
 
 	snprintf(ask, sizeof(ask), "%-6zu%s", strlen(body), body);
-	net_input(n, 0, ask, strlen(ask)); /* it does not arrive elsewhere */
+	net_input(n, 0, ask, strlen(ask)); /* it does not reach another node */
 	n->nodes[0].now = n->nodes[0].timer;
 	pmi_server_fetch_due(n->nodes[0].server);
 	assert_has(net_read(n, 0),
@@ -225,7 +225,7 @@ static void fetch_from_a_rank_that_exits_fails(void **state)
 			       &killed);
 	net_run(n);
 	assert_has(net_read(n, 0), "rc=14;errmsg=rank 5 (node n2)");
-	/* It has no values any more, also none that a fence has published. */
+	/* The rank has no values any more, not even fenced ones. */
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"),
 		   "rc=14;errmsg=rank 5 (node n2) exited");
 	net_destroy(n);

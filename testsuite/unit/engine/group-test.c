@@ -346,7 +346,7 @@ static void long_lines_come_in_pieces(void **state)
 	struct net *n = create(NULL);
 	size_t len;
 
-	/* One rank, again and again, is no group, but is read to its end. */
+	/* A list with one rank again and again is no group, but is read to its end. */
 	strcpy(line, "cmd=barrier_in group=");
 	len = strlen(line);
 	while (len < sizeof(line) - 20) {
@@ -417,7 +417,7 @@ static void long_lines_may_be_cut_anywhere(void **state)
 
 #define DEATH "barrier of a group of 3 ranks failed: rank 5 (node n2) closed "
 
-/* Whoever waits cannot be told; the step ends, and says why. */
+/* Ranks that wait get no answer; the step ends, and srun prints the reason. */
 static void a_death_ends_the_step_by_name(void **state)
 {
 	const struct net_options ends = { .ends = true };

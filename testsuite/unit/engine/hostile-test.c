@@ -188,7 +188,7 @@ static uint64_t committed(const struct net *n)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* Its parent sends this; the answer is that of the engine. */
+/* The node's parent sends a message; returns the engine's answer. */
 static int from_parent(struct net *n, const struct coll_msg *msg,
 		       const void *body, size_t len)
 {

@@ -420,7 +420,7 @@ static void part_of_a_message_does_not_spoil_the_next_session(void **state)
 	net_destroy(n);
 }
 
-/* It is not the rank's abort, and is answered only if somebody waits for that. */
+/* The abort is not the rank's, and gets an answer only if the process waits for it. */
 static void abort_of_a_refused_process_ends_no_step(void **state)
 {
 	struct net *n = net_create(NULL);

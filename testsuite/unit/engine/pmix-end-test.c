@@ -41,7 +41,7 @@ static void rank_that_failed_before_pmix_ends_the_step(void **state)
 
 	hello(&n->nodes[0]);
 	exit_of(n, 3, &end);
-	assert_int_equal(node->ends, 0); /* it may be that nobody speaks PMIx */
+	assert_int_equal(node->ends, 0); /* perhaps no rank uses PMIx */
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	assert_int_equal(node->ends, 1);
 	assert_string_equal(node->end_why,
@@ -51,7 +51,7 @@ static void rank_that_failed_before_pmix_ends_the_step(void **state)
 	hello(&n->nodes[0]);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	exit_of(n, 3, NULL);
-	assert_int_equal(n->nodes[0].ends, 0); /* nobody knows */
+	assert_int_equal(n->nodes[0].ends, 0); /* nothing is known yet */
 	net_destroy(n);
 	n = net_create(&o);
 	hello(&n->nodes[0]);
@@ -61,7 +61,7 @@ static void rank_that_failed_before_pmix_ends_the_step(void **state)
 	net_destroy(n);
 }
 
-/* It may be that it is missed: clients may do without it, too. */
+/* Clients may wait for the rank, or do without it. */
 static void rank_that_exited_well_before_pmix_is_reported_as_waited_for(void **state)
 {
 	const struct pmi_exit end = { .status = 0 };
@@ -470,7 +470,7 @@ static void reason_of_a_pmixd_that_cannot_serve_is_reported(void **state)
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	assert_int_equal(say(&n->nodes[2], &m), 0);
 	net_run(n);
-	assert_int_equal(n->reports, 2); /* that, and what fails by it */
+	assert_int_equal(n->reports, 2); /* this report, and the fence that fails by it */
 	assert_non_null(strstr(n->report, "node n2 cannot serve PMIx: no libpmix"));
 	assert_failed(&n->nodes[0], 1, "node n2 cannot serve PMIx: no libpmix");
 	net_destroy(n);

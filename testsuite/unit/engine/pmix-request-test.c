@@ -339,7 +339,7 @@ static void connection_names_the_namespace_that_has_not_come(void **state)
 	net_destroy(n);
 }
 
-/* Whoever serves PMIx is owed the answer, until the rank ends. */
+/* pmixd waits for the answer until the rank exits. */
 static void end_of_pmi_fd_drops_no_request_of_pmix(void **state)
 {
 	const struct net_options o = { .no_launcher = true };
@@ -516,7 +516,7 @@ static void a_spawn_is_answered_with_its_namespace(void **state)
 	net_destroy(n);
 }
 
-/* Also when it ends well, and none of its step minds. */
+/* Also if the rank exits well, and its step goes on. */
 static void nobody_waits_for_a_rank_that_has_spawned_and_ended(void **state)
 {
 	struct net *n = serve(NULL);

@@ -35,7 +35,7 @@ static void killed_program_fails_the_fence_that_others_wait_in(void **state)
 	net_destroy(n);
 }
 
-/* It starts its next program before the end of the one before is told. */
+/* The rank starts its next program before the end of the one before is reported. */
 static void next_program_of_a_killed_one_meets_its_own_kind_only(void **state)
 {
 	struct net *n = serve(NULL);

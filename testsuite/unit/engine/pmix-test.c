@@ -25,7 +25,7 @@ static void hello_is_answered_with_the_namespace(void **state)
 
 	pmi_server_use_pmix(node->server, 1000, 100);
 	assert_int_equal(say(node, &m), 0);
-	/* It may be there before any rank, which may never need it. */
+	/* pmixd may be there before any rank, and never be needed. */
 	assert_int_equal(node->links_wanted, 0);
 	assert_int_equal(node->topology_wanted, 1);
 	assert_silence(node);
@@ -369,7 +369,7 @@ static void an_event_comes_to_the_other_nodes(void **state)
 
 /* ---- what cannot be ---- */
 
-/* It is refused, for this, and a fence of all can be entered all the same. */
+/* The entry is rejected for this reason, and a fence of all can be entered nevertheless. */
 static void refuse(struct entering *e, const char *why)
 {
 	struct net *n = serve(NULL);
@@ -532,7 +532,7 @@ static bool one_failure(int number, enum pmix_op op, const uint32_t *members,
 	net_run(n);
 	if (!has_ended(&n->nodes[1]))
 		fail_msg("allocation %d: node 1 waits", number);
-	/* It was refused, entered nothing, and can try again. */
+	/* The rejected entry left nothing, and can be made again. */
 	if (pmi_server_pending(n->nodes[0].server)) {
 		enter_named(&n->nodes[1], 2, op, "", members, count, 4);
 		net_run(n);

@@ -243,8 +243,8 @@ static unsigned answers(uint32_t slot)
 }
 
 /*
- * One rank may still wait in the collective for the other, which was refused;
- * when that one has gone it has been told.
+ * One rank may still wait in the collective for the other, whose entry was refused. When
+ * that rank has gone, the first one has an answer.
  */
 static void check(uint32_t first)
 {

@@ -188,7 +188,7 @@ static void the_last_one_wakes_the_agent(void **state)
 	assert_int_equal(one.board->need[SLOT_FENCE], 2);
 	assert_false(enter(&two, 0, SLOT_FENCE, "", 0));
 	assert_true(enter(&four, 0, SLOT_FENCE, "", 0));
-	/* One is ahead by two; the others are not counted twice. */
+	/* One rank is ahead by two entries; the others are not counted twice. */
 	enter(&one, 1, SLOT_FENCE, "", 0);
 	enter(&one, 2, SLOT_FENCE, "", 0);
 	pmi_server_slots_input(one.node->server);

@@ -175,7 +175,7 @@ static void another_node_or_step_is_not_taken_for_this_one(void **state)
 	pair_end(&p);
 }
 
-/* It passes all bytes on; each side sees its addresses, not the other side's. */
+/* Pass all bytes on; each side sees the relay's addresses. */
 static void relay(const struct sockaddr_storage *to_connector,
 		  const struct sockaddr_storage *to_acceptor)
 {

@@ -68,7 +68,7 @@ static bool lacks_tcp_diag;
 ssize_t __real_recv(int fd, void *at, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *at, size_t size, int flags);
 
-/* Such a kernel answers like this about every connection. */
+/* A kernel without tcp_diag gives this answer for every connection. */
 ssize_t __wrap_recv(int fd, void *at, size_t size, int flags)
 {
 	struct {
@@ -223,7 +223,7 @@ static void client_socket_has_its_eldest_process(void **state)
 	pair_close(&p);
 }
 
-/* Its addresses are IPv4's in IPv6's form. */
+/* The client's addresses are those of IPv4 in the form of IPv6. */
 static void look_at_client_of_ipv6(bool lacks)
 {
 	struct sockaddr_in6 to = {

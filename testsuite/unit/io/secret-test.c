@@ -92,7 +92,7 @@ static void random_bytes_differ(void **state)
 	assert_true(run != other);
 }
 
-/* Does the kernel leave the page at `at` out of core dumps? */
+/* True: the kernel leaves the page at `at` out of core dumps. */
 static bool is_hidden(const void *at)
 {
 	FILE *maps = fopen("/proc/self/smaps", "r");
@@ -117,7 +117,7 @@ static void no_core_dump_has_what_is_hidden(void **state)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *memory = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	/* It may lie on two pages. */
+	/* A secret may lie on two pages. */
 	struct secret *s = (struct secret *)(memory + 2 * page - 7);
 
 	NOT_EMULATED("flags of mapped memory");

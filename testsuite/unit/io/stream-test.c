@@ -625,7 +625,7 @@ static void an_answer_comes_before_the_close(void **state)
 	side_close(&s, fd);
 }
 
-/* It has shut its side down, and still reads. */
+/* The peer has shut its side down, and still reads. */
 static void an_answer_comes_after_the_peers_last_request(void **state)
 {
 	struct side s;

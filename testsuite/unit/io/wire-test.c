@@ -454,7 +454,7 @@ static void write_all(struct buf *out)
 	local_sections(out);
 }
 
-/* Where the version of a section is, and who else is to learn of a new one. */
+/* The place of a section's version, and the files that must change with it. */
 static const struct {
 	const char *section;
 	const char *where;

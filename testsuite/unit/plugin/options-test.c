@@ -32,7 +32,7 @@ static void assert_said(const char *line, const char *part)
 		fail_msg("no \"%s\" in \"%s\"", part, line);
 }
 
-/* One line with all that is needed, and nothing has changed. */
+/* The log has one line with all that is needed, and no option has changed. */
 static void assert_refused(size_t i, const char *text)
 {
 	char allowed[OPTION_TEXT_MAX], used[OPTION_TEXT_MAX];

@@ -255,7 +255,7 @@ static void ranks_without_pmix_are_late_for_its_fence(void **state)
 	step_status_destroy(s);
 }
 
-/* It follows the links. */
+/* The text comes after those of the links. */
 static void wait_of_a_node_is_among_the_texts(void **state)
 {
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };

@@ -532,7 +532,7 @@ static size_t first_reference(const struct payload *p)
 	}
 }
 
-/* One that leads before the records, behind them, or far out. */
+/* References that lead before the records, behind them, or far out. */
 static void a_reference_out_of_the_records_is_refused(void **state)
 {
 	struct payload *p = small_image(IMAGE_FENCE);

@@ -230,7 +230,7 @@ static void publish_claim(struct region_writer *w, uint32_t value_len)
 	payload_unref(image);
 }
 
-/* It would reach over what nobody has written, and make pages of it. */
+/* The record would reach over pages that were never written, and make them. */
 static void a_record_cannot_claim_more_than_a_value_may_have(void **state)
 {
 	struct region_writer *w;

@@ -133,7 +133,7 @@ static void check_phase(const struct sim *s, uint32_t i, bool failed_before)
 			 (unsigned int)s->scenario->seed, i + 1, p->reason);
 }
 
-/* Others than its members go on, and what has failed before is no concern of it. */
+/* Ranks that are no members go on, and earlier failures do not matter to the group. */
 static void check_group(const struct sim *s, uint32_t i)
 {
 	const struct phase *p = &s->phases[i];
@@ -203,7 +203,7 @@ static void everything_ends_everywhere_alike(void **state)
 	}
 	print_message("%u scenarios, %u with faults, in %u of which operations failed; %u of these with libengine's servers\n",
 		      n, faulty, failed, servers);
-	/* They are no proof when the faults come too late to matter. */
+	/* Faults that come too late to matter prove nothing. */
 	assert_true(failed > faulty / 4);
 	assert_true(servers > faulty / 4);
 }

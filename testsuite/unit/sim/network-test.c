@@ -51,7 +51,7 @@ static void distances_follow_the_topology(void **state)
 	assert_int_equal(network_hops(&p, 0, 9999), 1);
 }
 
-/* One node with two children, in which every time can be added up by hand. */
+/* A node with two children, whose times can be added up by hand. */
 static void prepare(struct scenario *sc, char *run)
 {
 	const char *allowed;
@@ -120,7 +120,7 @@ static void messages_may_be_longer_than_32_bits_say(void **state)
 	assert_true(found.last_exit > (sim_time)(2 * own + 2 * 3 * own) * 2);
 }
 
-/* One up and one down for each node between members and where they meet. */
+/* One message up and one down for each node between members and their meeting place. */
 static void check_group(uint32_t nodes, char *run, uint64_t messages)
 {
 	static struct scenario sc;

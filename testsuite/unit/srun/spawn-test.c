@@ -274,7 +274,7 @@ static void children_that_stay_are_terminated(void **state)
 	end_before_a_child(true, 0);
 }
 
-/* Its spawn was not answered, so that the rank that asked for it is dead. */
+/* The spawn has no answer: the rank that asked for it is dead. */
 static void a_child_that_nobody_waits_for_is_terminated(void **state)
 {
 	end_before_a_child(false, UINT32_MAX);

@@ -296,7 +296,7 @@ static void end_before_slurm(const struct site *site, unsigned int *tried)
 	end(&s);
 }
 
-/* It has, and what was above the leaf it could not. */
+/* Slurm has removed the step's cgroups, except those above the agent's. */
 static void end_after_slurm(const struct site *site)
 {
 	struct step s;

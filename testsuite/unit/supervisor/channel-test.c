@@ -206,7 +206,7 @@ static void descriptor_of_the_agent_does_not_stop_the_supervisor(void **state)
 	lingering_close(&node.descriptor);
 }
 
-/* Its rank is refused, with what it has said. */
+/* The rank is refused, and its message with it. */
 static void descriptor_of_a_rank_does_not_stop_the_supervisor(void **state)
 {
 	start(NULL);

@@ -204,7 +204,7 @@ static void a_flood_is_bounded_and_one_reason_counts(void **state)
 
 static struct cluster *its_cluster;
 
-/* It ends, unlike a process that is killed, when it reads so. */
+/* The agent ends when it reads LEAVE, unlike a process that is killed. */
 static int hears_to_leave_and_stays(int setup, int fd, const struct agent_fds *fds)
 {
 	struct pollfd heard = { .fd = fd, .events = POLLIN };

@@ -26,7 +26,9 @@ static void wait_for_the_end(int fd)
 		;
 }
 
-/* Its connection stays: in slurmstepd what is forked and has yet to be a rank has it. */
+/*
+ * The connection of the agent stays: a child of slurmstepd that is not a rank yet has it.
+ */
 static int die_as_agent(void)
 {
 	if (!fork())
