@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a program an MPI program, and of which kind? Known when its own file needs a library
+ * The kind of MPI library that a program needs, if any. Known when its own file needs a library
  * of that name: a look at its first pages, before it is started.
  */
 #ifndef PMI2X_MPI_PROGRAM_H

@@ -60,7 +60,7 @@ static bool is_small(const struct scenario *s)
 	       bytes <= 4096 && s->piece >= 256;
 }
 
-/* It comes to its end, or says that times were too long. */
+/* The simulation ends, or reports that times were too long. */
 static void simulate(const struct scenario *s)
 {
 	char error[SCENARIO_ERROR_MAX] = "";

@@ -442,7 +442,7 @@ void control_path_parent_gone(struct service *s, const struct peer_gone *gone)
 	struct control_path *ctl = s->control;
 	struct request *r, **at = &ctl->requests;
 
-	/* It is too late to connect to srun. */
+	/* Too late: no time is left to connect to srun. */
 	if (gone->end == PEER_SILENT && ctl->abort)
 		node_kill_step(s->node, gone->why);
 	/*

@@ -115,7 +115,7 @@ static const struct rank_session *find_missed(const struct pmi_server *s)
 	return NULL;
 }
 
-/* Its neighbours may wait for the rank in MPI, and never enter a fence. */
+/* Other ranks may wait for this one in MPI, and never enter a fence. */
 void pmix_rank_failed(struct rank_session *ss, bool known)
 {
 	struct pmi_server *s = ss->server;

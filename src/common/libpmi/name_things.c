@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Published things by key. Those of one key, each of which not every process may see, are a
- * list.
+ * Published things by key. Things of one key, each of which not every process may see, are
+ * a list.
  */
 #include "libpmi/name_things.h"
 

@@ -379,7 +379,7 @@ static void another_handshake_is_believed_for_a_proof_only(void **state)
 	pair_end(&p);
 }
 
-/* Its bytes are compared from the body on: the header has this version. */
+/* Compare the bytes from the body on: the header has this version. */
 static void a_hello_of_another_version_is_refused_with_a_proof(void **state)
 {
 	struct buf hello, body, expected, *out;
