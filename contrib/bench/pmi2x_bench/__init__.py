@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all of pmi2x bench shares, and its commands: collectives, launch, tasks."""
+"""Modules that the commands of pmi2x bench share, and those of its commands
+collectives, launch and tasks."""

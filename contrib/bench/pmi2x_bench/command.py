@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the command lines of the benchmarks share."""
+"""Command-line functions that the benchmarks share."""
 
 import argparse
 import contextlib
@@ -28,13 +28,13 @@ def count(low, high):
 
 
 def counts(low, high):
-    """The same of several, with commas."""
+    """Several such numbers, with commas."""
     number = count(low, high)
     return lambda text: [number(word) for word in text.split(",")]
 
 
 def shown(program):
-    """What somebody else would type for the same measurements."""
+    """The command line that repeats the measurements."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in "programs", "libraries", "plugindir", "csv", "svg", "png", "plot":
         parser.add_argument(f"--{name}", action="append")
@@ -123,8 +123,8 @@ def report_error(program, error):
 
 
 def say(lines):
-    """On standard output. Who has stopped reading it misses the rest, and nothing
-    else: no more is said, not at the exit either."""
+    """Print to standard output. If its reader has closed it, print nothing more, not at
+    the exit either."""
     text = "\n".join(lines)
     try:
         if text:
@@ -140,7 +140,7 @@ def say_tables(lines, *more):
 
 
 class Progress:
-    """One line that is written over on a terminal, and one a step elsewhere."""
+    """A progress line, written over on a terminal; elsewhere a line for each step."""
 
     def __init__(self, total, quiet):
         self.total, self.done, self.quiet = total, 0, quiet

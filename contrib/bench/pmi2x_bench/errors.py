@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x bench collectives stops with."""
+"""The error with which pmi2x bench stops."""
 
 
 class BenchError(Exception):

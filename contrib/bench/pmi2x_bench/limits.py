@@ -18,9 +18,9 @@ from .matrix import GATHERS
 # daemon; rank: with what the step daemon has for it.
 Costs = collections.namedtuple("Costs", "base node step rank")  # KB
 USUAL = Costs(300 * 1024, 4 * 1024, 6 * 1024, 512)
-MPI_RANK_KB = 10 * 1024  # of an MPI program; 7.6 MB with MPICH
-NODES_MOST = 4096  # of a pmi2x cluster
-CLUSTER_THREADS = 24  # that pmi2x cluster wants to be allowed, for each node
+MPI_RANK_KB = 10 * 1024  # memory of a rank of an MPI program; 7.6 MB with MPICH
+NODES_MOST = 4096  # nodes of a pmi2x cluster
+CLUSTER_THREADS = 24  # threads that pmi2x cluster needs for each node
 NODE_THREADS = 8
 STEP_THREADS = 12
 BASE_THREADS = 1024
@@ -32,7 +32,7 @@ PORTS_SPARE = 64
 
 
 def read_number(path):
-    """None when there is no such file, or no number in it ("max")."""
+    """The number in a file; None: there is no file, or no number in it ("max")."""
     try:
         with open(path) as file:
             word = file.read().split()[0]
@@ -115,7 +115,7 @@ def check_ports(nodes):
 
 
 def gathered_kb(point):
-    """What ranks take to hold the values of all ranks."""
+    """Memory with which ranks hold the values of all ranks."""
     if point.op not in GATHERS:
         return 0
     return point.ranks * point.ranks * (point.bytes + 5) // 1024

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is to be measured: peers, points, and which go together."""
+"""The matrix of measurements: peers, points, and which go together."""
 
 import collections
 import re
@@ -46,13 +46,13 @@ PHASES = {
 GATHERS = {"allgather", "getall", "iallgather", "overlap", "iinit"}
 CLIENTS = ("own", "stock", "dropin", "pmi1", "pmix")
 FLOOR_MODES = ("socket", "shm")
-BYTES_MAX = 1023  # what PMI-2 can carry
+BYTES_MAX = 1023  # the longest value of PMI-2
 NODES_MAX = 65536
-RANKS_MAX = 1048576  # of a step
+RANKS_MAX = 1048576  # the largest step
 
 
 class Point(collections.namedtuple("Point", "op nodes per_node layout bytes")):
-    """One size of one operation."""
+    """An operation at one size."""
 
     @property
     def ranks(self):
@@ -102,7 +102,7 @@ def numbers(text, low, high, what):
 
 
 def among(option, text, names):
-    """Those of the names that a comma-separated list holds, in its order."""
+    """The names in a comma-separated list, in its order; each must be among `names`."""
     found = list(dict.fromkeys(text.split(",")))
     for name in found:
         if name not in names:

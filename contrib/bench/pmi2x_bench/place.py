@@ -67,7 +67,7 @@ def private_names():
 
 
 def allocated_nodes():
-    """Their names, as srun -m arbitrary wants them."""
+    """Names of the nodes, in the form of srun -m arbitrary."""
     done = subprocess.run(
         ["scontrol", "show", "hostnames"],
         stdout=subprocess.PIPE,
@@ -133,7 +133,7 @@ def private_cluster(program, options, most_per_node, usages=False):
             [program, "env", *where], stdout=subprocess.PIPE, text=True
         )
         for name in [n for n in os.environ if n.startswith("SLURM_")]:
-            del os.environ[name]  # of an allocation elsewhere
+            del os.environ[name]  # an allocation elsewhere
         for name, value in re.findall(r"^export (\w+)=(.*)$", done.stdout, re.M):
             os.environ[name] = value.strip("'")
         yield place
@@ -154,7 +154,7 @@ def forget_defaults():
 
 
 def read_environment(pipe):
-    """Of the command; without SLURM_JOB_ID when it has not come so far."""
+    """The environment that the command prints; without SLURM_JOB_ID if it ended before."""
     data = b""
     while MARK not in data:
         piece = os.read(pipe.fileno(), 65536)

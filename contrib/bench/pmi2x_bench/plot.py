@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One style for all plots of pmi2x. Needs matplotlib, which nothing else does."""
+"""The style of all plots of pmi2x. Needs matplotlib, which no other module does."""
 
 import collections
 import io
@@ -81,7 +81,8 @@ def sizes_across(axes, xs):
 
 
 def compact(svg):
-    """The same picture in a line for each group, with ink that follows the page."""
+    """The picture with one line for each group, and ink that follows the page's
+    colours."""
     svg = svg[svg.index("<svg"):]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"(\.\d)\d+", r"\1", re.sub(r"\s+", " ", svg)).replace("> <", "><")

@@ -12,8 +12,8 @@ from .errors import BenchError
 
 
 class Sample:
-    """What one run has measured. times: seconds, or what else is measured; busy: CPU
-    seconds of this machine meanwhile, or None."""
+    """The measurements of one run. times: seconds, or another unit; busy: CPU seconds
+    of this machine meanwhile, or None."""
 
     def __init__(self, times, repeat=1, busy=None):
         self.times, self.repeat, self.busy = times, repeat, busy
@@ -39,7 +39,7 @@ class Results:
         return self.samples.get(key, [])
 
     def values(self, key, field="times", place=None):
-        """Of all samples; place: those at one place of each."""
+        """The values of all samples; place: those at one place of each."""
         rows = [getattr(sample, field) for sample in self.of(key)]
         return [value for row in rows
                 for value in (row if place is None else row[place : place + 1])]
@@ -55,7 +55,7 @@ class Results:
                 for s in self.of(key) if s.repeat in theirs]
 
     def keys(self):
-        """Of samples and failures."""
+        """The keys of samples and failures."""
         return list(dict.fromkeys([*self.samples, *self.failures]))
 
 
@@ -63,7 +63,7 @@ class Results:
 
 
 def machine():
-    """What the times of one machine depend on, in a line."""
+    """A line with the facts about the machine on which its times depend."""
     with open("/proc/cpuinfo") as file:
         found = re.search(r"^model name\s*: (.*)$", file.read(), re.M)
     model = found[1].strip() if found else platform.machine()

@@ -9,7 +9,7 @@ import time
 
 from .errors import BenchError
 
-LINES_SHOWN = 8  # of a step that failed
+LINES_SHOWN = 8  # lines of a failed step's output
 # slurmctld tells srun on its port that its job has ended. When srun has gone, the
 # next one may have that port, and takes the message for its own as long as it has
 # no job: it then gives its job back, with either of these, and has started nothing.
@@ -21,7 +21,7 @@ POLL_S = 0.02
 
 
 def own_lines_first(text):
-    """What the benchmark or the plugin says explains more than Slurm's rest."""
+    """Put lines of the benchmark and the plugin first: they explain more than Slurm's."""
     return sorted(text.strip().splitlines(), key=lambda l: "pmi2x" not in l)
 
 
@@ -77,7 +77,7 @@ def run_srun(argv, timeout, env=None):
 
 
 def failure(code, err):
-    """What a step that has failed says, for the user."""
+    """The reason of a failed step, for the user."""
     lines = own_lines_first(err)[:LINES_SHOWN] or ["no result line"]
     return BenchError("\n    ".join([f"exit code {code}"] + lines))
 

@@ -70,7 +70,7 @@ def socket_path(state):
 
 
 def environment(state):
-    """What each daemon and command needs besides SLURM_CONF."""
+    """Variables that daemons and commands need besides SLURM_CONF."""
     if state["auth"] == "slurm":
         return {"SLURM_SACK_SOCKET": socket_path(state)}
     return {}

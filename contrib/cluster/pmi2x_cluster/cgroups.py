@@ -16,7 +16,7 @@ from .machine import ClusterError
 from .namespaces import bind, mount
 
 ROOT = "/sys/fs/cgroup"
-WANTED = ("freezer", "cpuset", "memory", "cpuacct", "devices")  # of v1, for Slurm
+WANTED = ("freezer", "cpuset", "memory", "cpuacct", "devices")  # by Slurm, of v1
 MEMBERS = "cgroup.procs"
 V2_LEAF = "slurmd"  # only leaves may hold processes
 V2_SLICE = "system.slice"  # in which Slurm has its steps, and which it expects to find

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What this machine has to offer: programs, limits, free ports."""
+"""Facts about this machine: programs, limits, free ports."""
 
 import os
 import re

@@ -117,7 +117,7 @@ def in_chroot():
 
 
 def number_of(made):
-    """Of a mount namespace; None where the kernel does not tell: it is older."""
+    """The number of a mount namespace; None where an older kernel does not tell it."""
     with contextlib.suppress(OSError):
         answer = fcntl.ioctl(descriptors(made)["mnt"], NS_GET_MNTNS_ID, bytes(8))
         return struct.unpack("Q", answer)[0]
@@ -187,8 +187,8 @@ def publish(path, hosts):
 
 
 def load(path):
-    """What the supervisor of the cluster in a state directory has published; none
-    while it has not yet."""
+    """The state that the cluster's supervisor has published in a directory; empty
+    before it has."""
     try:
         with open(f"{path}/{LIST_FILE}", encoding="utf-8") as file:
             return json.load(file)

@@ -96,7 +96,8 @@ def kill_all(list_pids):
 
 
 def kill_abandoned(path):
-    """What is left when the supervisor, or the guard as well, was killed."""
+    """Kill processes that are left after the supervisor, and perhaps the guard, was
+    killed."""
     kill_all(
         lambda: [
             pid for root in members(path) for pid in [root] + descendants(root)

@@ -20,13 +20,13 @@ CONTROLLER = "ctl"
 LOGIN = "login"
 NODES_MAX = 1000  # ports of a bridge: 1024
 CTLD_PORT, SLURMD_PORT, DBD_PORT, DATABASE_PORT = 6817, 6818, 6819, 3306
-CLAIMED_MEMORY_MB = 1 << 20  # of a node, by which jobs are admitted
-JOB_MEMORY_MB = 1 << 14  # of a job on a node that does not say, at most
+CLAIMED_MEMORY_MB = 1 << 20  # memory that a node claims to have, by which jobs are admitted
+JOB_MEMORY_MB = 1 << 14  # largest memory of a job on a node without a limit
 GRES = "nic"  # a kind whose devices Slurm confines; one on each node
-GRES_FILE, GRES_DEVICE = "device0", os.makedev(1, 7)  # that of /dev/full
+GRES_FILE, GRES_DEVICE = "device0", os.makedev(1, 7)  # the device /dev/full
 PROGRAMS = ("ip", "slurmdbd", "mariadbd", "mariadb-install-db")
 
-# Each forks, as the scripts of sites do; they take a moment of varying length.
+# Scripts of a site: each forks, and takes a moment of varying length.
 SCRIPTS = {
     "prolog": 'echo "prolog $SLURM_JOB_ID $SLURMD_NODENAME" >>"{dir}/log/scripts"\n',
     "epilog": 'echo "epilog $SLURM_JOB_ID $SLURMD_NODENAME" >>"{dir}/log/scripts"\n',
@@ -46,7 +46,7 @@ def check(nodes):
 
 
 def make_group_names():
-    """Also a last look at whether this machine lets us make a site."""
+    """Make names of groups. Last, check again that this machine allows a site."""
     tops = cgroups.top_directories(f"pmi2x-cluster-{secrets.token_hex(4)}")
     try:
         namespaces.check_allowed()
@@ -72,7 +72,7 @@ def address(index):
 
 
 def slurm_options(options, state):
-    """What slurm.conf has in place of a plain cluster's."""
+    """Lines of slurm.conf in place of a plain cluster's."""
     scripts = f"{state['dir']}/scripts"
     return {
         "SlurmctldHost": CONTROLLER,

@@ -67,7 +67,7 @@ def running_state(path):
 
 
 def daemon_pid(path, name):
-    """Of a Slurm daemon that runs, or None. A slurmd that has written it listens."""
+    """The pid of a running Slurm daemon, or None. A slurmd that has written it listens."""
     try:
         with open(f"{path}/run/{name}.pid") as file:
             pid = int(file.read())
@@ -101,7 +101,7 @@ def make_dir(path):
 
 
 def end_abandoned(path):
-    """What is left when guard and supervisor were killed."""
+    """End processes that are left after guard and supervisor were killed."""
     kill_abandoned(path)
     cgroups.remove((load_state(path) or {}).get("cgroups", {}))
 

@@ -60,7 +60,7 @@ class Supervisor:
         self.state = state
         self.daemons = {}
         self.again = {}  # how to start each once more
-        self.hosts = {}  # of a site: their namespaces
+        self.hosts = {}  # {host: namespaces} of a site
 
     def spawn(self, name, argv, host=None, prepare=lambda: None, env=None):
         self.again[name] = lambda: self.spawn(name, argv, host, prepare, env)
@@ -151,7 +151,7 @@ class Supervisor:
         return True
 
     def note(self, name, status, usage):
-        """Nobody else waits for step daemons, and hears of how they end."""
+        """Record the end of a step daemon: no other process waits for it."""
         if name == "slurmstepd" and os.WIFSIGNALED(status):
             with open(f"{self.dir}/log/killed", "a") as file:
                 file.write(f"{name} {signal.strsignal(os.WTERMSIG(status))}\n")
@@ -218,7 +218,7 @@ class Supervisor:
             self.bury()
 
     def cancel_jobs(self):
-        """So that a waiting srun ends with a reason."""
+        """Cancel the jobs, so that a waiting srun ends with a reason."""
         if "slurmctld" not in self.daemons.values() or not self.steps():
             return
         with contextlib.suppress(subprocess.TimeoutExpired):

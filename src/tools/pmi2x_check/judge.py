@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x check makes of what it has seen: findings, with their remedies."""
+"""Findings of pmi2x check, with their remedies."""
 
 import collections
 import re
@@ -9,7 +9,7 @@ from pmi2x_trace.records import counted
 OK, WARNING, CRITICAL, UNKNOWN = range(4)  # as Nagios counts
 NAMES = "OK", "WARNING", "CRITICAL", "UNKNOWN"
 WORST_FIRST = CRITICAL, WARNING, UNKNOWN, OK
-DEFAULT_PORTS = 28672, 32767  # of conf.c
+DEFAULT_PORTS = 28672, 32767  # as in conf.c
 PORTS_FEW = 64
 OWN_OPTIONS = "pmi2xpmixlibrary", "pmi2xtrace"  # may be a node's own
 SPOOL_MOST = 92  # bytes: SOCKET_DIRECTORY_MAX of socket_name.h
@@ -62,7 +62,7 @@ def judge_controller(config):
         "reconfigure\"")
 
 
-# Of a verdict that is none of these, Slurm's state is the reason.
+# Verdicts with texts of their own; for others Slurm's state is the reason.
 VERDICTS = {
     "another build": (WARNING, "has another build",
                       "install the same release everywhere"),

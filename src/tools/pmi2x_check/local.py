@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x check --local looks at: this host only, without a step and without
-slurmctld. The plugin's file says which programs it starts, and which options it knows."""
+"""pmi2x check --local: looks at this host only, without a step and without slurmctld.
+The plugin's file says which programs it starts, and which options it knows."""
 
 import difflib
 import os
@@ -22,7 +22,8 @@ PMIX_VERSION = ("import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).PMIx_Get_versi
                 "f.restype = ctypes.c_char_p; print(f().decode())")
 RUN_S = 20
 HOST = "this host"
-# What the plugin starts or opens: package, where that is needed, and what fails without.
+# Files that the plugin starts or opens: package, where they are needed, and what fails
+# without.
 AGENT, LAUNCHER = "pmi2x-agent", "libpmi2x-srun.so"
 OPTIONAL = {"pmi2x-pmixd": "PMIx clients, such as Open MPI,",
             "pmi2x-topology": "ranks, which each read the topology of the node,"}
@@ -77,7 +78,7 @@ def find_program(name):
 
 
 class Plugin:
-    """What the file of the plugin says."""
+    """Facts in the file of the plugin."""
 
     def __init__(self, path):
         self.path, data = path, read_bytes(path)
@@ -255,7 +256,7 @@ def judge_slurmd(proc):
 
 
 def facts_of(proc):
-    """What a step would find out of this host: see look.NODE_SCRIPT."""
+    """Facts about this host, as a step would find them: look.NODE_SCRIPT."""
     found = {"cpus": [str(os.cpu_count() or 1)]}
     for name, text in (("descriptors", "open files"), ("locked", "locked memory")):
         line = re.search(rf"^Max {text} +\S+ +(\S+)",

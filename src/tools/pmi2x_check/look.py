@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x check asks of Slurm and of the nodes."""
+"""Requests of pmi2x check to Slurm and to the nodes."""
 
 import os
 import pathlib
@@ -92,7 +92,7 @@ def no_answer(errors):
 
 
 def configuration():
-    """What "scontrol show config" shows, plugins' options included."""
+    """The output of "scontrol show config", plugins' options included."""
     code, shown, errors = run(["scontrol", "show", "config"])
     pairs = re.findall(r"^(\w+) *= *(.*?) *$", shown, re.M)
     if code or "PluginDir" not in dict(pairs):

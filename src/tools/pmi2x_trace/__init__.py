@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x trace is made of."""
+"""Modules of pmi2x trace."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One step's time, divided by name: the parts of each rank sum to the whole."""
+"""The time of one step, divided into named parts; the parts of each rank add up to the
+whole."""
 
 import collections
 import statistics
@@ -76,7 +77,7 @@ def entry(collective, rank, place):
 
 
 def last_entries(trace):
-    """Of each collective, when the last rank of the step entered it."""
+    """For each collective, the time at which the last rank of the step entered it."""
     last = {}
     for node in trace.nodes:
         for collective in node.collectives:
@@ -138,7 +139,7 @@ def covered(pieces, cursor, whole):
 
 
 def pieces_of(trace, rank, place, last, whole):
-    """All of a rank's time from srun's start on, without a hole."""
+    """All of a rank's time from srun's start on, without a gap."""
     cursor, found = trace.start, []
     for stamp, part in launch_marks(trace, rank):
         if stamp is not None and stamp > cursor:
@@ -207,7 +208,7 @@ def within(pieces, begin, end):
 
 
 class Division:
-    """What a trace says, divided. Empty for files without the stamps."""
+    """The divided time of a trace. Empty for files without the stamps."""
 
     def __init__(self, trace):
         self.trace, self.rows, self.waits = trace, [], []
@@ -260,7 +261,7 @@ class Division:
         self.waits = [
             Wait(*key, found, answered.get(key))
             for key, found in entries.items()
-            if len(found) > 1  # else nobody was waited for
+            if len(found) > 1  # otherwise no rank was waited for
         ]
         self.waits.sort(key=lambda wait: wait.at)
         begin = self.trace.start
@@ -269,7 +270,7 @@ class Division:
             begin = max(wait.at, begin)
 
     def why_late(self, wait, begin):
-        """What the last rank did for longer than the median one."""
+        """The parts in which the last rank took longer than the median rank."""
         if wait.behind < LATE:
             return None
         sample = wait.entered[:: max(wait.ranks // SAMPLE, 1)]

@@ -5,7 +5,7 @@ import json
 import pathlib
 import re
 
-FORMAT = 1  # of the file; see pmi2x-trace(1)
+FORMAT = 1  # version of the file; see pmi2x-trace(1)
 NAME = "pmi2x-trace.*.jsonl"
 AGENT = "launch prefork ready wired first_init all_init end".split()
 RANK = "rank init put enter finalize".split()
@@ -14,7 +14,7 @@ COLLECTIVE = "kind seq first_in last_in up down done".split()
 SENT = "messages bytes".split()  # by the node; not in older files
 GROUP = "group barrier"  # the kind of one of some ranks
 REST = "forked left early topology path loaded requests served".split()
-NUMBERS = ("early", "requests", "served")  # of these; the others are stamps
+NUMBERS = ("early", "requests", "served")  # numbers; the other fields are stamps
 
 
 class TraceError(Exception):
@@ -104,7 +104,7 @@ class Node:
         self.collectives = [
             Collective(clock, c) for c in record["collectives"]
         ]
-        # Those of some ranks; not in older files.
+        # Groups of some ranks; older files have none.
         self.groups = [Group(clock, g) for g in record.get("groups", [])]
         sent = record.get("group_sent", [None] * len(SENT))
         self.group_sent = dict(zip(SENT, sent, strict=True))
@@ -138,7 +138,8 @@ class Trace:
         self.step = str(head["step"])
         self.origin = head["realtime"]
         self.clock = Clock(head, self.origin)
-        # Of srun's process, from the kernel to 10 ms; not in older files.
+        # The start of srun's process, from the kernel, within 10 ms; older files have
+        # none.
         self.start = min(self.clock(head.get("start", 0)) or 0, 0)
         for number, line in enumerate(lines[1:], 2):
             try:
@@ -168,7 +169,7 @@ class Trace:
         return [rank for node in self.nodes for rank in node.ranks]
 
     def look_for_gaps(self, end):
-        """What a reader has to know before he believes the numbers."""
+        """Note facts that a reader must know before believing the numbers."""
         if not end:
             self.notes.append("srun did not write the end: it was killed")
         elif len(self.nodes) < end["nodes"]:

@@ -100,7 +100,7 @@ def silent_node(name):
 
 
 def decode(data):
-    """What srun says (step_status_pack), as --json prints it."""
+    """The status that srun sends (step_status_pack), in the form of --json."""
     cursor = Cursor(data)
     form = cursor.text()
     if form != FORM:
@@ -212,7 +212,7 @@ def missing(node, kind, seq):
 
 
 def collectives(node):
-    """What is in flight at a node: the oldest of each kind, and how many."""
+    """Collectives in flight at a node: the oldest of each kind, and their number."""
     for kind, name in enumerate(KINDS):
         seq = node["ended"][kind]
         newest = max((r["entered"][kind] for r in node["ranks"]), default=0)

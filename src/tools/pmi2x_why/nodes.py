@@ -40,7 +40,7 @@ def environment():
 
 
 def run(argv):
-    """What a command of Slurm prints: its output and its errors."""
+    """The output and the errors of a command of Slurm."""
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, errors="replace", timeout=STEP_S,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the ranks of a step do on this node, from /proc.
-
-pmi2x why sends this file's text to the nodes of a step, where nothing of pmi2x need
-be installed. Arguments: JOB.STEP, and the ranks that are wanted ("5,7-9"; none: all).
-Prints lines "NODE PIECE"; the pieces together are JSON, compressed, in base 64. A line of
-more than 1,024 bytes could be cut by one of another node."""
+"""The state of the ranks of a step on this node, from /proc. pmi2x why sends this
+file's text to the nodes of a step, where nothing of pmi2x need be installed. Arguments:
+JOB.STEP, and the wanted ranks ("5,7-9"; none: all). Prints lines "NODE PIECE"; the
+pieces together are JSON, compressed, in base 64. Lines have at most 1,024 bytes,
+because longer ones could be mixed with those of other nodes."""
 
 import base64
 import json
@@ -17,8 +16,8 @@ import zlib
 ANSWER_S = 10  # for scontrol
 PIECE = 800  # bytes of a line
 PATH_MAX = 4096
-DEPTH_MAX = 64  # of processes below each other
-FILES_MAX = 64  # of a process that are reported
+DEPTH_MAX = 64  # depth of processes below each other
+FILES_MAX = 64  # reported files of a process
 DAEMON = "slurmstepd"
 
 # System calls in which a process may wait: number on x86_64 and aarch64 (None: not there),
@@ -108,7 +107,7 @@ WAITS_FOR_CHILD = ("wait4", "waitid", "do_wait")
 
 
 def read(path):
-    """Its bytes; None when it has gone or may not be read."""
+    """The bytes of a file; None if it has gone or may not be read."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -170,8 +169,8 @@ def environment(pid):
 
 
 def own(step, processes):
-    """The same by the environment of this user's processes: of those of a rank the one
-    that has no other of the rank above it."""
+    """The ranks by the environment of this user's processes: of those with one rank
+    number, the process whose parent has another."""
     job, _, number = step.partition(".")
     wanted = {"SLURM_JOB_ID": job, "SLURM_STEP_ID": number,
               "SLURMD_NODENAME": os.environ.get("SLURMD_NODENAME")}
@@ -288,7 +287,7 @@ def open_files(pid):
 
 
 def thread_that_waits(pid):
-    """One that waits for a disk or a file server, else the first."""
+    """The thread that waits for a disk or a file server, else the first."""
     try:
         threads = [int(name) for name in os.listdir("/proc/%d/task" % pid)]
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a rank does, in words."""
+"""The state of a rank, in words."""
 
 import re
 
@@ -16,7 +16,7 @@ STATES = {
     "I": "is idle",
 }
 FILES_SHOWN = 4
-# What has a number and no name.
+# Files that have a number and no name.
 NAMELESS = {"pipe": "a pipe", "socket": "a socket"}
 
 
@@ -48,7 +48,7 @@ def call_text(what):
 
 
 def files_text(what):
-    """Its newest open files, where the call does not say which one it is about."""
+    """The newest open files of a rank, if its call does not name one."""
     files = what["files"] or []
     if what["call"] is not None or what["state"] == "R" or not files:
         return ""

@@ -58,7 +58,7 @@ def label_of(peer, key, keys, what):
 
 
 def curves(results, op, color, style="-", what=""):
-    """Of all peers; points are (ranks, median, minimum, maximum)."""
+    """Curves of all peers; points are (ranks, median, minimum, maximum)."""
     found = series(results, op)
     for peer in results.peers:
         for i, (key, points) in enumerate(found.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured, as a table."""
+"""The measurements, as a table."""
 
 import statistics
 

@@ -13,7 +13,7 @@ MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
 
 
 class Sample(record.Sample):
-    """What one step has measured; times, parts and waits are seconds."""
+    """The measurements of one step; times, parts and waits are seconds."""
 
     def __init__(self, clock, puts="none", wall=0.0):
         super().__init__([])
@@ -96,7 +96,7 @@ class Runner:
         return f"{self.programs}/{names.get(peer.client, 'pmi2x-bench-rank')}"
 
     def check_peers(self, peers):
-        """What they need is there."""
+        """Check that the programs and plugins of the peers exist."""
         if NONE_MEET in peers and not self.can_meet():
             raise BenchError(
                 f"{NONE_MEET}: ranks meet only in the memory of one machine: "
@@ -173,7 +173,7 @@ class Runner:
         return argv
 
     def run(self, peer, point):
-        """One program; ranks on one machine get a file to meet in."""
+        """Run one program; ranks on one machine get a file in which they meet."""
         if peer.client == "floor":
             argv = self.floor_argv(peer, point)
             return argv, run_program(argv, self.options.timeout + LEAVE_S)

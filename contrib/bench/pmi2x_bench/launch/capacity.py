@@ -16,8 +16,8 @@ from . import matrix
 
 WIDTHS = (1, 9)  # ranks a node of the two steps that are looked at
 ANSWER_S = 120
-STACK_KB = 16  # of the kernel, for a thread
-TASK_KB = 10  # what else the kernel has for a thread: task_struct, ids, timers
+STACK_KB = 16  # the kernel's, for a thread
+TASK_KB = 10  # the kernel's other memory for a thread: task_struct, ids, timers
 PRIVATE = re.compile(r"^Private_(?:Clean|Dirty):\s+(\d+)", re.M)
 PSS = re.compile(r"^Pss:\s+(\d+)", re.M)
 TABLES = re.compile(r"^VmPTE:\s+(\d+)", re.M)
@@ -78,7 +78,7 @@ def mean_kb(pids):
 
 
 def shared_kb(by_name):
-    """What all processes share, and the daemons that there is one of."""
+    """Memory that all processes share, and that of daemons of which there is one."""
     found = 0
     for name, pids in by_name.items():
         for pid in pids:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What launches of /bin/true cost the processes of Slurm: processor time, system
+"""The cost of launches of /bin/true to the processes of Slurm: processor time, system
 calls, descriptors and memory, on a test cluster. Other work on the machine changes
 these figures little."""
 
@@ -25,7 +25,7 @@ from . import capacity, fit, matrix, strace
 
 CONFIGS, METHODS = "4x16", "none,pmi2,pmi2x"
 KINDS = {"step": "as a step of an allocation", "job": "as a job of its own"}
-SIZES_LEAST = 3  # of a + c*N: one more than there are coefficients
+SIZES_LEAST = 3  # sizes that fit a + c*N: one more than there are coefficients
 COLUMNS = "launch nodes ranks_per_node method client subject figure value".split()
 CPU, SWITCHES, FAULTS = "CPU time, ms", "context switches", "page faults"
 CALLS = {"daemon": "system calls", "children": "of its children before exec"}
@@ -148,7 +148,7 @@ class Launches:
         self.add(row, "slurmctld", {CPU: spent * 1e3})
 
     def take_state(self, row):
-        """Of processes while the ranks wait."""
+        """Read the state of processes while the ranks wait."""
         nodes, per_node = row[1]
         argv = self.argv(*row, ("sleep", "1000"))
         srun = self.start(argv, subprocess.DEVNULL)

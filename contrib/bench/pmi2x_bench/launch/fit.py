@@ -10,7 +10,7 @@ SIZES_LEAST = 4  # one more than there are coefficients: a residual says somethi
 Fit = collections.namedtuple("Fit", "a b c residual low high count mean")
 TERMS = {"b": "b*log2 N", "c": "c*N"}
 BAD = 0.15  # residual over mean: the time does not grow like that
-FLAT = 0.1  # of the time at the largest N: growth below that is called none
+FLAT = 0.1  # share of the time at the largest N: growth below it is called none
 
 
 def solve(matrix, right):
@@ -43,7 +43,7 @@ def least_squares(columns, values):
 
 
 def fit(points):
-    """Of (N, seconds); None when there are too few sizes."""
+    """Fit (N, seconds); None if there are too few sizes."""
     sizes = [size for size, _ in points]
     values = [value for _, value in points]
     if len(set(sizes)) < SIZES_LEAST:
@@ -65,7 +65,7 @@ def at(found, size):
 
 
 def growth(found):
-    """What each term adds from the smallest to the largest N, in seconds."""
+    """The time that each term adds from the smallest to the largest N, in seconds."""
     return {
         "b": found.b * math.log2(found.high / found.low),
         "c": found.c * (found.high - found.low),

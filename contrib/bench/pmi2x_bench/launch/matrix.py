@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is to be started: tests, configurations, and what launches them."""
+"""The matrix of launches: tests, configurations and launchers."""
 
 import re
 
@@ -20,7 +20,7 @@ TESTS = {
     "pmi": "PMI no-op",
     "mpi": "MPI no-op",
 }
-# Those of the ORTE scalability tests.
+# The configurations of the ORTE scalability tests.
 CONFIGS = (
     "256x1,256x2,256x8,256x16,512x1,512x2,1024x1,1024x2,2048x1,2048x2,"
     "3000x1,3000x2"

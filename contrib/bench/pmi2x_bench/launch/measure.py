@@ -60,7 +60,8 @@ class Measuring:
             self.planned.drop_trial(trial, "its trial has failed")
 
     def is_hopeless(self, cell):
-        """One of this kind and no more ranks was late: the others would be."""
+        """True: a launch of this kind with no more ranks was late, and this one would
+        be."""
         late = self.late.get((cell.source, cell.test, cell.method))
         if not late or plan.ranks_of(cell.config) < plan.ranks_of(late):
             return False
@@ -92,8 +93,8 @@ class Measuring:
         self.write(key_of(cell), repeat, "ok", "", seconds, sample.busy)
 
     def measure_all(self):
-        """All that there is, then all of it again: a run that is interrupted
-        has every size, in fewer repeats."""
+        """Measure everything once, then everything again: an interrupted run has every
+        size, with fewer repeats."""
         cells = self.planned.measured()
         repeats = self.options.repeats
         progress = Progress(len(cells) * repeats, self.options.quiet)
@@ -113,7 +114,7 @@ class Measuring:
         except KeyboardInterrupt:
             print("\ninterrupted; what there is so far:", file=sys.stderr)
             return 130
-        except OSError as error:  # of --csv, or of this machine
+        except OSError as error:  # an error of --csv, or of this machine
             print(f"\n{error}; what there is so far:", file=sys.stderr)
             return 2
         return 1 if self.results.failures else 0

@@ -7,7 +7,7 @@ from ..errors import BenchError
 
 from . import matrix
 
-# One figure to be had; without a reason it is measured, with one it is not.
+# One planned figure; with a reason it is not measured.
 Cell = collections.namedtuple("Cell", "source test config method reason")
 NOWHERE = "-"  # in place of a source that could
 
@@ -21,7 +21,7 @@ class Plan:
         self.cells = []
 
     def sources(self, test, config):
-        """Those that hold a configuration, and why others do not."""
+        """The sources that can start a configuration, and why others cannot."""
         found, reasons = [], []
         sources = ([self.slurm] if self.slurm else []) + self.beyond
         for source in sources:
@@ -61,7 +61,7 @@ class Plan:
         return [cell for cell in self.cells if cell.reason]
 
     def drop(self, applies, reason):
-        """What has shown not to work: the cells for which applies(cell)."""
+        """Drop cells for which applies(cell) holds: they have failed."""
         self.cells = [
             cell._replace(reason=f"{cell.source.label}: {reason}")
             if not cell.reason and applies(cell)

@@ -13,7 +13,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mpi-noop.c")
 # Where there are several MPI libraries the compiler decides what ranks speak.
 COMPILERS = {"pmix": ("mpicc.openmpi", "mpicc"), "": ("mpicc.mpich", "mpicc")}
 COMPILE_S = 120
-LINES_SHOWN = 4  # of a compiler that fails
+LINES_SHOWN = 4  # lines of a failed compiler's output
 
 
 def parse_compilers(words):
@@ -31,7 +31,7 @@ def parse_compilers(words):
 
 
 class Alone(BenchError):
-    """Each rank came up as a program of its own."""
+    """Each rank started as a singleton."""
 
 
 class Programs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured, as tables: times, and how they grow."""
+"""The measurements, as tables: times, and how they grow."""
 
 import collections
 import statistics
@@ -11,7 +11,7 @@ from . import fit
 from .matrix import TESTS, named
 from .sources import LABELS
 
-# What one row of the table is about; source: its label.
+# The subject of a row; source: its label.
 Key = collections.namedtuple("Key", "source test config method")
 Group = collections.namedtuple("Group", "source test method per_node")
 
@@ -79,14 +79,14 @@ def table(results, markdown=False):
 
 
 def legend(results):
-    """What the labels mean, of those that occur."""
+    """The meaning of the labels that occur."""
     for label in LABELS:
         if any(key.source == label for key in results.samples):
             yield f"{label}: {LABELS[label]}"
 
 
 def skipped(results):
-    """One line for each reason, with what it stopped."""
+    """A line for each reason, with the rows that it stopped."""
     by_reason = collections.defaultdict(list)
     for key, reason in results.skips.items():
         by_reason[reason].append(key)
@@ -147,7 +147,7 @@ def groups(results):
 
 
 def by_process(results):
-    """The same over all configurations: {ranks: medians}, per_node None."""
+    """As groups(), over all configurations: {ranks: medians}, per_node None."""
     found = collections.defaultdict(list)
     for key in results.keys():
         median = results.median(key)

@@ -11,16 +11,16 @@ from ..run import failure, run_program
 
 from .sources import Late
 
-# What carries the exchange of a method, as the simulator calls it.
+# The simulator's name for the protocol of a method.
 PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "mpi-pmi2", "hydra": "hydra-star"}
-# What MPICH's MPI_Init and MPI_Finalize ask of PMI, seen on the wire of 4.0: four
-# barriers; before two of them a node's first rank puts a value for the node.
+# The requests of MPICH 4.0's MPI_Init and MPI_Finalize to PMI, seen on the wire: four
+# barriers; before two of them the first rank of a node puts a value for the node.
 BARRIERS = (0, 58, 430, 0)  # bytes that a node has put
 OWN_SECTIONS = {"step", "operations"}
 
 
 def kept_sections(text):
-    """What a scenario says of the machine, not of the step."""
+    """The parts of a scenario about the machine, not about the step."""
     section, kept = "", []
     for line in text.splitlines():
         match = re.match(r"\s*\[\s*(\w+)\s*\]", line)

@@ -10,7 +10,7 @@ from ..record import Sample
 from ..run import busy_seconds, failure, run_program
 from . import matrix, programs
 
-# What the label of a figure says.
+# The meaning of the labels of a figure.
 LABELS = {
     "real": "measured on the nodes of an allocation",
     "private": "measured on a test cluster on this machine",
@@ -18,13 +18,13 @@ LABELS = {
     "machine, without Slurm",
     "simulated": "computed by pmi2x sim run",
 }
-# Of the processes of an emulated node, with its share of the kernel's memory.
+# Memory of an emulated node's processes, with its share of the kernel's memory.
 FAKE_NODES_MAX = 4096
 FAKE_NODE_KB = 1024
-FAKE_PORTS = 4000  # of the range that it takes without being asked
+FAKE_PORTS = 4000  # size of the range that it takes by default
 
 class Late(BenchError):
-    """It was not done in the time that it may take."""
+    """The launch did not end within its limit."""
 
     def __init__(self, seconds, argv):
         super().__init__(f"not done after {seconds:.0f} s: {' '.join(argv)}")
@@ -96,8 +96,8 @@ class Slurm(Launched):
             argv = ["mpiexec.hydra", "-rmk", "slurm", "-launcher", "slurm"]
             extra = ["--overlap", "--mpi=none", *self.options.srun_option]
             env = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(extra)}
-            # Its proxies would look up the name of this host, which new
-            # machines cannot: all of a test cluster is on the loopback.
+            # The launcher's proxies would look up the name of this host, which new
+            # machines cannot: all of a test cluster is on the loopback device.
             if self.one_machine:
                 argv += ["-localhost", "127.0.0.1"]
             return argv + ["-n", f"{nodes * per_node}", "-ppn", f"{per_node}"], env

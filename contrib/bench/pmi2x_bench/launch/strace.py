@@ -15,7 +15,7 @@ from ..run import wait_for
 STRACE_S = 30  # how long strace may take to end
 MISSING = "strace is not installed (on Debian: apt-get install strace)"
 CLONES = "clone", "clone3", "fork", "vfork"
-ROLES = "daemon", "children"  # of a daemon: its threads; its children before their exec
+ROLES = "daemon", "children"  # of a daemon: its threads, and its children before their exec
 
 
 class Unable(BenchError):

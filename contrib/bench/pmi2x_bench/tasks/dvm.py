@@ -34,7 +34,7 @@ class Dvm:
     def __exit__(self, *_):
         self("down", "--cancel")
         end = time.monotonic() + DOWN_S
-        while self.processes():  # they end by themselves
+        while self.processes():  # these processes end by themselves
             if time.monotonic() > end:
                 raise BenchError(f"processes are left of the DVM in {self.base}")
             time.sleep(0.01)
@@ -89,6 +89,6 @@ def wakeups(pid):
 
 
 def cpu_seconds(pid):
-    """Of a process with its threads: the clock that clock_getcpuclockid(3) makes of
-    its number."""
+    """Processor time of a process with its threads: the clock that
+    clock_getcpuclockid(3) makes of its number."""
     return time.clock_gettime(~pid << 3 | 2)

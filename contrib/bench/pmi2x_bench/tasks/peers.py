@@ -36,7 +36,7 @@ with LocalCluster() as cluster:
 
 
 class Missing(BenchError):
-    """What to install, in a line."""
+    """A program is missing; the text says in a line what to install."""
 
 
 def need(program, package):
@@ -111,7 +111,8 @@ class Prrte:
     def prun(self):
         """Seconds of one; None: it has not ended well in time."""
         root = [] if os.getuid() else ["--allow-run-as-root"]
-        # It queues nothing: a slot that is not free yet is an error, unless told otherwise.
+        # prun queues nothing: a busy slot is an error, unless an option
+        # says otherwise.
         more = "--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "-n", 1, TRUE
         argv = "timeout", PRUN_S, "prun", *root, "--dvm-uri", f"file:{self.uri}", *more
         try:

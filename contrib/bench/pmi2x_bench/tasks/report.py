@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured: as a table, as CSV and back, and as a plot."""
+"""The measurements: as a table, as CSV and back, and as a plot."""
 
 import os
 
@@ -29,7 +29,7 @@ class Results(record.Results):
 
     def __init__(self):
         super().__init__()
-        self.nodes = {}  # of a row
+        self.nodes = {}  # {row: nodes}
 
     def put(self, row, what, number, nodes, value):
         self.add((row, what), record.Sample([value], number))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured: the rows of the table, and how each is done."""
+"""The rows of the table, and how each is measured."""
 
 import collections
 import os
@@ -21,7 +21,7 @@ from .peers import TRUE
 # {what: the largest value that is good}.
 Row = collections.namedtuple("Row", "text unit nodes works bars most")
 RATE, TIME, COST, BYTES, KIB, COUNT, WAKEUPS = "tasks/s", "s", "CPU s", "B", "KiB", "", "/s"
-# What one measurement finds beside the unit of its row.
+# The second figure of a measurement, beside the unit of its row.
 HUNG = "pruns that did not end"
 UNITS = {"descriptors": COUNT, HUNG: COUNT}
 
@@ -38,7 +38,7 @@ IDLE_S = 5
 
 
 class Bench:
-    """What the works of a row share. place: a directory that goes away with it."""
+    """State that the rows share. place: a directory that is removed with it."""
 
     def __init__(self, options, place, nodes):
         self.options, self.place, self.nodes = options, place, nodes
@@ -142,7 +142,7 @@ def run(bench):
 
 
 def fence(bench):
-    """The same program as a task and as a step; its ranks meet in a file before."""
+    """Run the program as a task and as a step; its ranks meet in a file before."""
     ranks = bench.options.ranks
     point = Point("fence", bench.nodes, ranks, BLOCK, 64)
     size = f"-N{point.nodes}", f"-n{point.ranks}"

@@ -53,7 +53,7 @@ def _files():
 
 
 def _split(name):
-    """Of NAME.3, one of several under one name: NAME and 3; else 0."""
+    """NAME and 3 for NAME.3, one of several DVMs under one name; otherwise 0."""
     first, _, number = name.rpartition(".")
     return (first, int(number)) if first and number.isdecimal() else (name, 0)
 
@@ -152,7 +152,7 @@ class _Here:
 
 
 class _There(_Here):
-    """The same in frames, cut anywhere: src/common/libio/frames.h."""
+    """A connection over frames, which may be cut anywhere: src/common/libio/frames.h."""
 
     UP, DOWN = 1, 2
     PIECE = 1 << 20
@@ -182,7 +182,7 @@ class _There(_Here):
 
 
 def _read_address(path):
-    """What the file says, as a dict; "head" is a list."""
+    """The contents of the file, as a dict; "head" is a list."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(fd, encoding="ascii") as file:
         st = os.fstat(fd)

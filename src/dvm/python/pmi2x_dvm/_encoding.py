@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the requests of clients say, and what JSON can say."""
+"""Requests of clients, in values that JSON can express."""
 
 import json
 import os

@@ -138,7 +138,7 @@ class Dvm(Target):
         return self._ask(self._cancel(future))["tasks"]
 
     def status(self):
-        """What `pmi2x-dvm status --json` prints, as a dict."""
+        """The output of `pmi2x-dvm status --json`, as a dict."""
         return self._ask({"op": "status"})
 
     # ---- requests ----
@@ -165,7 +165,7 @@ class Dvm(Target):
         return futures
 
     def _profile(self, task):
-        """Its id, and the rest: directory, environment, limits."""
+        """The profile's id, and the rest: directory, environment, limits."""
         cwd = os.fsdecode(task.get("cwd") or os.getcwd())
         if not is_text(cwd):
             raise Error(f"the directory {cwd!a} is not UTF-8 text")

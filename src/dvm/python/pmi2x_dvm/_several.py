@@ -9,8 +9,8 @@ from ._results import Error
 
 
 class Several(Target):
-    """Several DVMs under one name: tasks go to the least loaded, or to that of the node
-    that they name. What happens to one happens to its tasks alone."""
+    """Several DVMs under one name: tasks go to the least loaded one, or to that of the
+    node that they name. A failure of one DVM concerns its tasks only."""
 
     def __init__(self, members, name):
         self.name = name
@@ -55,7 +55,7 @@ class Several(Target):
         return sum(self._members[n].cancel("all") for n in self._statuses())
 
     def status(self):
-        """What `pmi2x-dvm status --json` prints, as a dict."""
+        """The output of `pmi2x-dvm status --json`, as a dict."""
         found = self._statuses()
         one = dict(next(iter(found.values())), dvm=self.name, nodes=[])
         for key in "expected", "queued", "running", "ended", "failed":
@@ -77,7 +77,7 @@ class Several(Target):
 
 
 class _Load:
-    """What one of several has, and has to do."""
+    """The resources and the load of one of several DVMs."""
 
     def __init__(self, number, status):
         up = [node for node in status["nodes"] if node["state"] == "up"]
