@@ -50,7 +50,7 @@ enum session_turn server_begin_session(struct server *s, const char *nspace, uin
 				       int fd, bool waited);
 /* Connection `fd`, whose session begins, goes to libpmix now. Other connections: nothing. */
 void server_open_session(struct server *s, int fd);
-/* Its client is refused or has left, before libpmix had it; before close(fd). */
+/* The client is refused or has left, before libpmix had it; before close(fd). */
 void server_drop_session(struct server *s, int fd);
 /*
  * Ask the agent whether the client may come; it waits meanwhile, with its connection
