@@ -59,7 +59,7 @@ static int open_present(struct durable *d)
 	return 0;
 }
 
-/* Somebody holds the lock: may it be passed over? */
+/* A process holds the lock: may this head pass it over? */
 static int pass_lock(const struct durable *d, struct owner *other)
 {
 	(void)owner_last(other, &d->disk, d->disk_arg);
@@ -202,7 +202,7 @@ bool durable_is_owner(struct durable *d, uint64_t now_ms)
 	return durable_check_owner(d, now_ms) != -ESTALE;
 }
 
-/* Has the file still its name? */
+/* 0: the name in the directory is still that of the file; else a negative errno. */
 static int check_name(struct durable *d)
 {
 	struct disk_stat st;
@@ -321,7 +321,7 @@ int durable_append(struct durable *d, const void *data, size_t len,
 	return 0;
 }
 
-/* Also where all is safe: the owner is checked when it has ended. */
+/* Sync also where all is safe: the owner is checked when the sync has ended. */
 static void sync_all(struct durable *d, uint64_t now_ms)
 {
 	int rc;

@@ -35,21 +35,21 @@
                                                   the file is made smaller */
 
 enum durable_wait {
-	DURABLE_LATER, /* nobody waits for it */
+	DURABLE_LATER, /* no process waits for it */
 	DURABLE_SOON,  /* somebody waits to hear of an end */
 	DURABLE_NOW,   /* somebody waits before doing anything else */
 };
 
 struct durable_ops {
-	/* Is the record of use to a head that goes on with the journal? */
+	/* True: a head that goes on with the journal needs the record. */
 	bool (*knows)(void *arg, const struct journal_record *r);
 	/* Counts of the records that are of no use any more. */
 	void (*forgotten)(void *arg, struct journal_counts *out);
 	/* All that was given up to this position is safe. Ascending. */
 	void (*safe)(void *arg, uint64_t position);
 	/*
-	 * It cannot be made safe: a negative errno, said again only when it is another
-	 * one; 0: it can again.
+	 * The journal cannot be made safe: a negative errno, reported again only when it
+	 * changes; 0: it can again.
 	 */
 	void (*failed)(void *arg, int error);
 	/*
@@ -63,7 +63,7 @@ struct durable_options {
 	struct owner self;       /* without its epoch */
 	owner_lives_fn *lives;
 	void *lives_arg;
-	bool take_over;          /* also where the last owner may live */
+	bool take_over;          /* even if the last owner may live */
 };
 
 struct durable;
@@ -108,7 +108,10 @@ bool durable_is_owner(struct durable *d, uint64_t now_ms);
 /* A sync that disk_ops.begin_sync has begun has ended: 0 or a negative errno. */
 void durable_synced(struct durable *d, int error, uint64_t now_ms);
 
-/* Does all that is due. Call it after inputs, and at the deadline: or UINT64_MAX. */
+/*
+ * Do all work that is due. Call it after inputs, and at the deadline, which may be
+ * UINT64_MAX.
+ */
 void durable_turn(struct durable *d, uint64_t now_ms);
 uint64_t durable_deadline(const struct durable *d);
 

@@ -13,7 +13,7 @@ struct copy {
 	int file;
 	struct disk_stat stat;
 	struct journal_chain chain;
-	struct buf out;  /* what comes at `size` */
+	struct buf out;  /* records that follow at `size` */
 	uint64_t size;
 	int error;       /* the first; what follows does nothing */
 };
@@ -104,7 +104,7 @@ static int copy_rename(struct copy *c, uint64_t now_ms)
 	return rc;
 }
 
-/* It has the name now, and nothing else is written from here on. */
+/* The new file has the name, and records go to no other from now on. */
 static void copy_take(struct copy *c)
 {
 	struct durable *d = c->d;

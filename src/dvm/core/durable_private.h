@@ -6,7 +6,7 @@
 #include "dvm/core/durable.h"
 
 #define JOURNAL "journal"
-#define JOURNAL_NEW "journal.new." /* and the head's epoch */
+#define JOURNAL_NEW "journal.new." /* followed by the head's epoch */
 #define JOURNAL_DAMAGED "journal.damaged"
 #define KEPT_MAX ((size_t)1 << 30) /* bytes that are not safe */
 #define NAME_SIZE 40
@@ -33,7 +33,7 @@ struct durable {
 	int file;                   /* -1: none */
 	uint64_t id;                /* disk_stat.id of the file */
 	uint64_t size;              /* bytes of the file that count */
-	bool rest;                  /* what a failed write has left may be behind them */
+	bool rest;                  /* remains of a failed write may follow them */
 	struct journal_chain chain; /* at the file's end */
 	struct buf kept;            /* the last bytes of the file: those not yet safe */
 	uint64_t end, safe;         /* positions */

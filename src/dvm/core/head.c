@@ -193,7 +193,7 @@ static const char *keep_early(struct head_node *n, struct cursor *c)
 	       "the daemon sent too much before it was registered" : NULL;
 }
 
-/* One that is adopted may still say what was for another head. */
+/* A node that was adopted may still send messages that were meant for another head. */
 static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 {
 	if (m->type == DVM_REGISTER)
@@ -203,7 +203,7 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	return head_take(h, node, m);
 }
 
-/* It is answered at once: ranks run while their node waits for this head to be resumed. */
+/* A lease is answered at once: ranks run while their node waits for this head to resume. */
 static bool is_lease(const struct cursor *c)
 {
 	struct cursor at = *c;
@@ -287,10 +287,7 @@ static bool is_done(const struct dvm_head *h)
 	       (!h->journal.on && !h->growth.nodes && head_has_lost_all(h));
 }
 
-/*
- * Others learn of a placement when the journal has it, and of an end when the journal
- * has it safe.
- */
+/* Report placements that are in the journal, and ends that are safe in it. */
 static void tell(struct dvm_head *h)
 {
 	bool done = is_done(h), written;

@@ -46,7 +46,7 @@
 struct dvm_head_options {
 	const char *name;           /* of the DVM; outlives the head, as build does */
 	const char *build;
-	uint32_t nodes;             /* that are expected */
+	uint32_t nodes;             /* number that is expected */
 	struct queue_options queue;
 	uint32_t grace_ms;          /* between SIGTERM and SIGKILL */
 	size_t max_waiting;         /* tasks in the queue; more are refused */
@@ -67,7 +67,7 @@ struct dvm_head_options {
 	bool paused;                /* nothing is started until a client says {"op":"go"} */
 	const char *journal;        /* the path of its directory, for clients; or NULL */
 	bool ends;                  /* with its last client: clients are told */
-	bool fast;                  /* what is recorded counts as safe */
+	bool fast;                  /* recorded is taken for safe */
 };
 
 struct head_format;
@@ -108,8 +108,8 @@ struct dvm_head_ops {
 	 */
 	void (*names)(void *arg, uint32_t position, const struct dvm_names *m);
 	/*
-	 * This try of a task that has asked, or was spawned, has ended, and what it has
-	 * published with it.
+	 * This try of a task that asked or was spawned has ended, and with it the names
+	 * that it published.
 	 */
 	void (*names_end)(void *arg, uint64_t task, uint32_t instance);
 	/* All is done and everybody has been told: end. Called once. */
@@ -121,10 +121,10 @@ struct dvm_head;
 /* Tasks that a head finds when it goes on. */
 struct dvm_resumed {
 	uint64_t ended;  /* tasks that stay so */
-	uint64_t queued; /* that wait, `again` among them */
-	uint64_t again;  /* that ran, and are run again */
-	uint64_t lost;   /* that ran, and are reported lost */
-	uint64_t adopted; /* that run still, or have ended meanwhile */
+	uint64_t queued; /* waiting tasks, `again` among them */
+	uint64_t again;  /* they ran, and are run again */
+	uint64_t lost;   /* they ran, and are reported lost */
+	uint64_t adopted; /* they still run, or ended without a head */
 };
 
 /* 0 or -ENOMEM. */
@@ -154,10 +154,7 @@ void dvm_head_node_gone(struct dvm_head *h, uint32_t position, struct dvm_time n
 /* May ranks of a lost node still run? */
 bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t position);
 
-/*
- * It does not come: there is another head's node no more at this position. `where` it
- * listened.
- */
+/* The daemon of an earlier head at this position does not come. `where` it listened. */
 void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name,
 			  const struct dvm_address *where);
 /* May ranks that an earlier head has started still run on nodes that nobody has heard? */

@@ -22,7 +22,7 @@ struct held {
 	struct key key;
 	struct ledger_placement *placement; /* `ranks` 0: a part that no node holds */
 	uint64_t started_ns;
-	uint32_t parts, ended; /* that nodes hold, and of these */
+	uint32_t parts, ended; /* parts on nodes, and ended ones */
 	bool taken;
 	UT_hash_handle hh;
 };
@@ -83,7 +83,7 @@ static const char *note_held(struct adoption *a, uint32_t node,
 	return NULL;
 }
 
-/* Its node has said before that it holds it. */
+/* The node has reported before that it holds this part. */
 static void note_ended(struct adoption *a, const struct dvm_ended *m)
 {
 	struct held *e = find(a, m->task, m->instance);

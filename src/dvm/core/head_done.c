@@ -11,7 +11,7 @@ void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instan
 		.type = DVM_DONE, .started = { task, instance },
 	};
 
-	if (!h->nodes[node].lost) /* what is missing is kept for longer */
+	if (!h->nodes[node].lost) /* without memory for it the node keeps its ends longer */
 		h->journal.done_later |= !dvm_msg_pack(&h->nodes[node].later, &m);
 }
 
@@ -44,7 +44,7 @@ static void wait_for_later(struct dvm_head *h)
 
 		if (n->later.len && !buf_append(&n->done, n->later.data, n->later.len))
 			h->journal.done_waits = true;
-		buf_clear(&n->later); /* what is missing is kept for longer */
+		buf_clear(&n->later); /* without memory for it the node keeps its ends longer */
 	}
 	h->journal.done_later = false;
 	h->journal.done_at = h->journal.written;

@@ -16,7 +16,7 @@ struct spec_reading {
 	uint64_t line;              /* see journal_submit */
 	struct head_spawn *spawned; /* NULL: a client wants it */
 	bool may_not_fit;           /* nodes that it needs are lost: it waits */
-	const char *key;            /* what is wrong, NULL: nothing is */
+	const char *key;            /* the wrong key; NULL: all are right */
 	bool full;                  /* only that the queue has no room now */
 	char why[256];
 };
@@ -62,7 +62,7 @@ struct head_event {
 		} told;
 		struct {
 			const char *tag; /* of the request, as its text; NULL: none */
-			const char *why; /* it has failed; NULL: it has not */
+			const char *why; /* reason of a failure; NULL: none */
 			uint32_t nodes;
 		} grown;
 	};

@@ -275,7 +275,7 @@ int journal_end_request(struct dvm_head *h, uint64_t *at)
 	if (!rc)
 		return 0;
 	h->journal.wait = DURABLE_LATER;
-	buf_clear(&h->journal.out); /* it held this request's and no other */
+	buf_clear(&h->journal.out); /* it had this request's records only */
 	HASH_ITER(hh, h->profiles, p, next)
 		if (p->recorded == h->journal.request)
 			p->recorded = 0;

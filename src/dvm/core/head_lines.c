@@ -73,7 +73,7 @@ void client_cut_off(struct dvm_head *h, struct head_client *c)
 	client_drop_held(c);
 }
 
-/* One that would not get all of it gets nothing more, and the end. */
+/* A client that cannot get a whole line gets nothing more, and its connection ends. */
 void client_send_at(struct dvm_head *h, struct head_client *c, const char *line, size_t len,
 		    uint64_t at)
 {

@@ -18,7 +18,7 @@
 #define WINDOWS_ALL ((uint64_t)16 << 20)   /* of all, as above */
 #define LINE_SIZE_MAX ((size_t)256 << 20) /* bytes of a line */
 #define HELD UINT64_MAX
-#define WAITS_MS 1000 /* then a part waits for its reader, as "why" sees it */
+#define WAITS_MS 1000 /* after it, "why" reports that the part waits for its reader */
 
 /* A client that output of a part was sent to. */
 struct reader {
@@ -138,7 +138,7 @@ static bool has_taken(struct dvm_head *h, struct reader *r)
 	uint64_t unread;
 
 	if (!c || c->broken)
-		return true; /* it has gone */
+		return true; /* the client has gone */
 	if (r->mark == HELD && !c->held)
 		r->mark = c->sent;
 	if (r->mark == HELD)
@@ -230,7 +230,7 @@ static struct head_output *find(const struct head_task *t, uint32_t node)
 	return NULL;
 }
 
-/* One that another head has launched has a window of some size: the least is assumed. */
+/* The window of a part that another head launched is not known: assume the smallest. */
 void output_take(struct dvm_head *h, struct head_task *t, uint32_t node,
 		 const struct dvm_output_msg *m)
 {

@@ -44,7 +44,7 @@ static void run_again(struct dvm_head *h, struct head_task *t)
 
 static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 {
-	if (t->cancelled || t->spawned) /* who has spawned it does not hear of another */
+	if (t->cancelled || t->spawned) /* the spawning task does not know of another try */
 		return false;
 	if (t->loss)
 		return (t->loss == LOSS_UNSTARTED || !h->options.once) &&

@@ -27,7 +27,7 @@ struct adoption *adoption_create(struct dvm_head *h);
 bool adoption_take(struct adoption *a, struct head_task *t, bool once);
 /* All parts of it that nodes hold have ended. */
 bool adoption_is_over(struct adoption *a, const struct head_task *t);
-/* So have what was taken and is over: what it had is free. */
+/* Take the ends of adopted tasks: their resources are free. */
 void adoption_take_ends(struct adoption *a);
 /* All nodes of the other head have said what they hold. */
 bool adoption_is_whole(const struct dvm_head *h);
@@ -36,7 +36,7 @@ void adoption_end(struct adoption *a);
 
 /* ---- head_done.c ---- */
 
-/* Its nodes need not keep its ends any more, when the journal is safe so far. */
+/* The task's nodes need not keep its ends once the journal is safe up to here. */
 void done_note(struct dvm_head *h, const struct head_task *t);
 /* As above for one part. */
 void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instance);
@@ -45,14 +45,14 @@ void done_send(struct dvm_head *h);
 
 /* ---- head_growth.c ---- */
 
-/* One of the nodes that are to come has. */
+/* A node of those that are to come has registered. */
 void head_growth_registered(struct dvm_head *h);
 void head_growth_forget(struct dvm_head *h);
 void head_node_free(struct head_node *n);
 
 /* ---- head_nodes.c ---- */
 
-/* Does all that is due. */
+/* Do all work that is due. */
 void head_nodes_turn(struct dvm_head *h);
 void head_stop_turn(struct dvm_head *h);
 /* No new tasks; ends when none is left. */
@@ -94,26 +94,26 @@ struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
 void tasks_lose_client(struct dvm_head *h, uint32_t client);
 /* Ends tasks that can never run any more, unless they wait for another head. */
 void tasks_fail_impossible(struct dvm_head *h);
-/* One that waits is neither placed nor ends before tasks_release. */
+/* A waiting task is neither placed nor ended until tasks_release. */
 void task_hold(struct dvm_head *h, struct head_task *t);
 /*
  * Ranks of tasks that are held have ended; or: cancelled ones do not wait for that. False:
  * there are none.
  */
 bool tasks_release(struct dvm_head *h, bool cancelled);
-/* One that waits ends, for its head or client was lost. */
+/* End a waiting task, because its head or client was lost. */
 void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, const char *why);
-/* One that waits ends with its result as it is. */
+/* End a waiting task with the result that it has. */
 void task_end_queued(struct dvm_head *h, struct head_task *t);
 /* Why it has failed, or is about to. */
 void task_set_why(struct head_task *t, const char *why);
 void tasks_free(struct dvm_head *h);
 void task_result_free(struct task_result *r);
-/* Is a move between these states legal? */
+/* True: the move between these states is legal. */
 bool task_may_move(enum task_state from, enum task_state to);
 /* A legal move, and into the list of the new state if that is another one. */
 void task_move(struct dvm_head *h, struct head_task *t, enum task_state state);
-/* It has ended: all are told. */
+/* The task has ended: report it to all that wait. */
 void task_end(struct dvm_head *h, struct head_task *t);
 
 /* ---- head_launch.c ---- */
@@ -121,7 +121,7 @@ void task_end(struct dvm_head *h, struct head_task *t);
 void tasks_place(struct dvm_head *h);
 /* Nodes get what has been placed: when its start is in the journal. */
 void tasks_launch(struct dvm_head *h);
-/* One that waits runs: there, since another head has started it. */
+/* A waiting task runs on nodes, since another head has started it. */
 void task_adopt(struct dvm_head *h, struct head_task *t,
 		struct ledger_placement *placement, uint64_t started_ns);
 /* An adopted task has lost nodes: the rest of it is ended. */
@@ -130,9 +130,9 @@ void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
 /* ---- head_parts.c ---- */
 
 void task_started(struct dvm_head *h, const struct dvm_started *m);
-/* One of its ranks has failed: the others are ended on all nodes. */
+/* A rank of the task has failed: end the other ranks on all nodes. */
 void task_failing(struct dvm_head *h, const struct dvm_started *m);
-/* It has as a whole. */
+/* The task has failed as a whole. */
 void task_failed(struct dvm_head *h, const struct dvm_failed *m);
 void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m);
 /* How the part of it on the node has ended. */
@@ -153,7 +153,7 @@ void tasks_move_away(struct dvm_head *h, uint32_t node);
 
 /* A rank of a task that runs asks about names. */
 void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m);
-/* It wants another task. */
+/* The task spawns another one. */
 void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m);
 /* The first rank of a spawned one is there, or never will be. */
 void asks_ready(struct dvm_head *h, const struct dvm_ready *m);
@@ -192,15 +192,15 @@ void journal_start(struct dvm_head *h, struct head_task *t);
 void journal_cancel(struct dvm_head *h, const struct head_task *t);
 void journal_end(struct dvm_head *h, struct head_task *t);
 void journal_waited(struct dvm_head *h, const struct journal_waited *w);
-/* There are more or fewer nodes, or this head begins. */
+/* Record that nodes have come or gone, or that this head begins. */
 void journal_nodes(struct dvm_head *h, bool begins);
 /* The head ends, and no rank runs: the next head need not wait for any. */
 void journal_left(struct dvm_head *h);
-/* Is all written? It is tried now. */
+/* Write all records now. True: all are written. */
 bool journal_flush(struct dvm_head *h);
 /* Could it be written the last time, or can it now; and is that safe? */
 bool journal_ready(struct dvm_head *h);
-/* Is what is before this position as safe as it is to be? */
+/* True: everything before this position is as safe as it has to be. */
 bool journal_is_safe(const struct dvm_head *h, uint64_t position);
 /*
  * Around the records of a request to submit, which are written together, or not at all.
@@ -216,7 +216,7 @@ void why_told(struct dvm_head *h, const struct dvm_told *m);
 
 /* ---- head_lines.c ---- */
 
-/* Its connection ends. */
+/* End the client's connection. */
 void client_break_off(struct dvm_head *h, uint32_t client);
 void client_drop_held(struct head_client *c);
 void client_tell(struct dvm_head *h, uint32_t client, const struct head_event *e);

@@ -38,7 +38,7 @@ enum head_work {
 	WORK_REFUSE, /* there must be none */
 	WORK_WAIT,
 	WORK_CANCEL,
-	WORK_KEEP, /* they are in the journal, for another head */
+	WORK_KEEP, /* these are in the journal, for another head */
 	WORK_STOP, /* as above, and what runs is ended at once */
 	WORKS,
 };
@@ -49,7 +49,7 @@ bool head_down(struct dvm_head *h, const struct head_client *c, enum head_work w
 
 /* ---- head_growth.c ---- */
 
-/* It gets no more tasks; `why` is NULL when a client has asked for that. */
+/* Give the node no more tasks; `why` is NULL when a client has asked for that. */
 void head_drain_node(struct dvm_head *h, uint32_t node, const char *why);
 void head_undrain_node(struct dvm_head *h, uint32_t node);
 

@@ -90,7 +90,7 @@ static int read_profile(struct replay *r, const struct journal_profile *j)
 		free(old);
 		return -ENOMEM;
 	}
-	/* It keeps its number, of which the records that are left speak. */
+	/* The profile keeps its number, to which other records refer. */
 	if (old->profile->users == 1) {
 		old->profile->number = j->number;
 		old->profile->recorded = 1;
@@ -216,8 +216,8 @@ static int read_record(struct replay *r, const struct journal_record *j)
 /* ---- tasks that had not ended ---- */
 
 /*
- * It ran, as far as the journal says, when its head was lost. Its fate is settled when
- * its ranks have surely ended.
+ * The journal says that the task ran when its head was lost. Settle its fate when its ranks
+ * have certainly ended.
  */
 static void settle_started(struct replay *r, struct head_task *t, bool once)
 {
@@ -278,7 +278,7 @@ static void settle(struct replay *r, bool once)
 		h->unheard_ms = h->now.ms + h->options.away_ms;
 	settle_ended(r, once);
 	DL_FOREACH_SAFE(h->queued, t, next)
-		if (t->state == TASK_QUEUED) /* it has ended so far */
+		if (t->state == TASK_QUEUED) /* held tasks wait for the end of ranks */
 			settle_one(r, t, once);
 	if (!h->unheard_ms)
 		tasks_release(h, false);

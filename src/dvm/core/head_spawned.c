@@ -62,7 +62,7 @@ static struct ledger *empty_ledger(const struct dvm_head *h)
 	return NULL;
 }
 
-/* Where it is. A spawned task has no counters. */
+/* Occupy the task's resources. A spawned task has no counters. */
 static int occupy(struct ledger *l, const struct head_task *t)
 {
 	struct ledger_shape s = *queue_shape(&t->item);
@@ -83,7 +83,7 @@ bool spawned_fits_beside(const struct dvm_head *h, const struct head_task *paren
 	bool fits;
 
 	if (!l)
-		return true; /* it is seen when it waits */
+		return true; /* found when it waits */
 	for (; parent; parent = parent->spawned ? parent->spawned->parent : NULL)
 		(void)occupy(l, parent);
 	fits = ledger_fits(l, shape);

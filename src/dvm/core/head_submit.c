@@ -22,7 +22,7 @@ void spec_wrong(struct spec_reading *r, const char *key, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* One that has been read, and in which nothing is wrong; NULL: something was. */
+/* Queue a task that was read without an error; NULL: it had one. */
 static struct head_task *queue_one(struct spec_reading *r, struct head_profile *p)
 {
 	struct head_task *t;

@@ -236,7 +236,10 @@ void task_undo(struct dvm_head *h, struct head_task *t)
 	task_free(h, t);
 }
 
-/* It will not run: 127 as the shell says of what it cannot start. */
+/*
+ * End a task that will not run, with 127, as a shell does for a program that it cannot
+ * start.
+ */
 static void end_unstarted(struct dvm_head *h, struct head_task *t, const char *why)
 {
 	t->result.not_started = true;
@@ -299,7 +302,7 @@ void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, cons
 	task_end_queued(h, t);
 }
 
-/* One that is not run again still has the time of its start. */
+/* A task that is not run again keeps the time of its start. */
 static void release(struct dvm_head *h, struct head_task *t)
 {
 	if (t->result.why) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why a task does not run, or how it does: for clients that ask. */
+/* The request "why": reasons why a task waits, or the state of its ranks. */
 #include "dvm/core/head_private.h"
 
 #include <inttypes.h>
@@ -152,7 +152,7 @@ static void put_rank(const struct ledger_shape *s, char *out, size_t size)
 			 s->memory);
 }
 
-/* They may be on several, or are to be. */
+/* The ranks may be, or must be, on several nodes. */
 static void lacks_nodes(const struct dvm_head *h, const struct ledger_shape *s,
 			struct buf *reasons)
 {
@@ -192,7 +192,7 @@ static void lacks(const struct dvm_head *h, const struct ledger_shape *s,
 
 /* ---- others ---- */
 
-/* It fits, and does not run. */
+/* The task fits, and does not run: say why. */
 static void is_held(struct dvm_head *h, const struct head_task *t, size_t before,
 		    struct buf *reasons)
 {

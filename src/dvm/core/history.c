@@ -40,7 +40,7 @@ static int by_number(const void *number, const void *task)
 	return (a > b) - (a < b);
 }
 
-/* One that has not ended, or NULL. */
+/* A task that has not ended, or NULL. */
 static struct history_task *find(struct history *h, uint64_t number)
 {
 	struct history_task *t = !h->ntasks ? NULL :

@@ -11,7 +11,7 @@
 
 enum history_state {
 	HISTORY_QUEUED,
-	HISTORY_RUNNING, /* or it was, when its head was lost */
+	HISTORY_RUNNING, /* running, or running when its head was lost */
 	HISTORY_DONE,
 	HISTORY_FAILED,
 	HISTORY_CANCELLED,

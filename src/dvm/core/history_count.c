@@ -11,8 +11,8 @@
 struct change {
 	uint64_t at_ns;
 	const struct journal_nodes *nodes; /* the nodes that there are now; or NULL: */
-	const struct history_task *task;   /* it has started, */
-	bool ended;                        /* or has ended */
+	const struct history_task *task;   /* the task that started */
+	bool ended;                        /* or ended */
 };
 
 /* Slots that have been free since the same time. */
@@ -27,7 +27,7 @@ struct count {
 	size_t nchanges;
 	struct idle *idle;   /* longest first */
 	size_t first, nidle, idle_cap;
-	uint64_t slots;      /* that there are */
+	uint64_t slots;      /* number of slots */
 	double *setups, *starts;
 	size_t nsetups, nstarts;
 };
@@ -126,7 +126,7 @@ static int by_time(const void *a, const void *b)
 
 	if (x->at_ns != y->at_ns)
 		return x->at_ns < y->at_ns ? -1 : 1;
-	return y->ended - x->ended; /* what has ended makes room */
+	return y->ended - x->ended; /* ends first: they make room */
 }
 
 static void collect_changes(struct count *c)

@@ -285,7 +285,7 @@ static bool frame_2(const struct journal_reader *j, size_t at, struct frame *f)
 	       sum_of(at, j->data + at + SUMMED, f->len - SUMMED) == f->sum;
 }
 
-/* Is there a whole record at `at`? */
+/* True: a whole record is at `at`. */
 static bool whole(const struct journal_reader *j, size_t at, struct frame *f,
 		  struct journal_record *r)
 {

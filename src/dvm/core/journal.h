@@ -55,8 +55,7 @@ struct journal_submit {
 	uint64_t task;      /* ascending in a journal */
 	uint64_t submitted_ns;
 	uint32_t profile;   /* its number */
-	bool tied;          /* it ends with its client, or who has spawned it, and so
-	                       with its head */
+	bool tied;          /* ends with its client or spawning task, and so with its head */
 	uint64_t line;      /* the client's, of what it reads tasks from; 0: none */
 	struct dvm_bytes json; /* the task as the client has described it */
 };
@@ -64,9 +63,9 @@ struct journal_submit {
 struct journal_start {
 	uint64_t task;
 	uint32_t instance;
-	uint32_t retries;   /* that are left */
+	uint32_t retries;   /* retries left */
 	uint64_t placed_ns;
-	uint32_t slots;     /* that it is given, of all nodes */
+	uint32_t slots;     /* slots of all nodes that it gets */
 };
 
 struct journal_end {
@@ -119,7 +118,7 @@ int journal_put_header(struct buf *b);
  */
 int journal_put(struct buf *b, const struct journal_record *r);
 
-/* Where the next record comes in a journal, and the checksum of the one before it. */
+/* The place of the next record in a journal, and the checksum of the one before. */
 struct journal_chain {
 	uint64_t at;
 	uint32_t sum;

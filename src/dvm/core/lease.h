@@ -21,15 +21,16 @@ struct lease {
 	uint64_t answered_ms; /* when the last message that was answered was sent */
 	uint64_t ask_ms;      /* when the next is due */
 	uint64_t looked_ms;   /* when lease_ask was last called */
-	uint64_t woken_ms;    /* it is not over before this */
+	uint64_t woken_ms;    /* not over before this time */
 };
 
 /* A head has proved itself at `now`. */
 void lease_begin(struct lease *l, uint32_t length_ms, uint64_t now);
 /*
- * Is a message due? Then it is sent now. If that was not asked for longer than two ticks,
- * the daemon was stopped, as by Slurm's suspend, perhaps with its head: a lease that was
- * not over before goes on for a tick, in which the head can answer, or its end is seen.
+ * True: a message is due, and is taken as sent now. If this was not called for more than
+ * two ticks, the daemon was stopped, perhaps with its head, as by Slurm's suspend: a lease
+ * that was not over then lasts one tick more, in which the head can answer or its end is
+ * noticed.
  */
 bool lease_ask(struct lease *l, uint64_t now);
 /* The message that was sent at `sent` has been answered. */

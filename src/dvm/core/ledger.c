@@ -22,7 +22,7 @@ struct node {
 	uint32_t ncores;
 	uint64_t gpus;
 	uint64_t memory;
-	uint32_t tasks;         /* that run on it */
+	uint32_t tasks;         /* tasks on the node */
 	bool taken;             /* by one that wants to be alone */
 	bool closed;
 	struct node *prev, *next; /* with as many free cores */

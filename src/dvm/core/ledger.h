@@ -28,7 +28,7 @@ struct ledger_resources {
 	uint64_t memory; /* bytes */
 };
 
-/* Where a task runs on a node. Its ranks there share out what it has in order. */
+/* The part of a task on one node. Its ranks share the resources in order. */
 struct ledger_part {
 	uint32_t node;
 	uint32_t first_rank;
@@ -54,7 +54,7 @@ struct ledger_shape {
 	uint32_t per_node;    /* ranks on a node at most; 0: any number */
 	bool exclusive;       /* nothing else on its nodes */
 	uint32_t counters[LEDGER_COUNTERS_MAX]; /* of the whole task, by index */
-	/* There and nowhere else, NULL: anywhere. Memory and counters as above. */
+	/* The only place for it; NULL: any. Memory and counters as above. */
 	const struct ledger_placement *placed;
 };
 
@@ -87,7 +87,7 @@ uint32_t ledger_all_cores(const struct ledger *l);
 
 /* Name a counter and say how much there is. Its index, -EEXIST or -ENOSPC. */
 int ledger_add_counter(struct ledger *l, const char *name, uint32_t amount);
-/* Its index, or -ENOENT. */
+/* The counter's index, or -ENOENT. */
 int ledger_find_counter(const struct ledger *l, const char *name);
 /* The name of one, and how much of it is left; NULL: there is none of this index. */
 const char *ledger_counter(const struct ledger *l, uint32_t index, uint32_t *left);
@@ -100,7 +100,7 @@ int ledger_place(struct ledger *l, const struct ledger_shape *shape,
 		 struct ledger_placement **out);
 void ledger_release(struct ledger *l, const struct ledger_shape *shape,
 		    const struct ledger_placement *placement);
-/* Does it fit now? */
+/* True: it fits now. */
 bool ledger_fits(const struct ledger *l, const struct ledger_shape *shape);
 /* How many of its ranks the node would take now. */
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *shape,

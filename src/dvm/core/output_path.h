@@ -17,7 +17,7 @@ struct output_numbers {
 
 /* The first per cent sign that begins none of these; NULL: there is none. */
 const char *output_path_unknown(const char *path);
-/* Does it have %WHAT? */
+/* True: the path has %WHAT. */
 bool output_path_has(const char *path, char what);
 /* The name with its numbers. False: it is longer than `size`. */
 bool output_path_expand(char *out, size_t size, const char *path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which head writes a journal: owner.h. */
+/* The owner of a journal: owner.h. */
 #include "dvm/core/owner.h"
 
 #include <errno.h>
@@ -158,7 +158,10 @@ bool owner_is_requeued(const struct owner *self, const struct owner *last)
 	       !strcmp(self->cluster, last->cluster) && self->restarts > last->restarts;
 }
 
-/* It is known to write no more. One whose file was cut off may. */
+/*
+ * True: the owner is known to write no more. An owner whose file was cut off may still
+ * write.
+ */
 static bool is_over(const struct owner *last, const struct owner *self,
 		    owner_lives_fn *lives, void *arg)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which head writes a journal. Each head makes a file owner.EPOCH in the journal's
- * directory before it reads anything there, with an epoch one higher than that of all
- * heads before. The name is made exclusively: of two heads that come at once, one fails.
- * Then it removes the files of earlier heads, and so an earlier head that still lives
- * finds that it is the owner no more: also where the file system has no locks.
- *
- * Calls no system function: the disk is behind operations.
+ * The owner of a journal: the head that writes it. Each head makes a file owner.EPOCH in
+ * the journal's directory before it reads anything there, with an epoch one higher than
+ * that of all heads before. The name is made exclusively: of two heads that come at once,
+ * one fails. Then it removes the files of earlier heads, and so an earlier head that still
+ * lives finds that it is the owner no more, also where the file system has no locks. Calls
+ * no system function: the disk is behind operations.
  */
 #ifndef PMI2X_DVM_OWNER_H
 #define PMI2X_DVM_OWNER_H
@@ -22,11 +21,12 @@ struct owner {
 	uint64_t pid, born;          /* `born`: tells two processes of one pid apart */
 	char cluster[OWNER_TEXT_MAX];/* Slurm's; empty: none */
 	uint64_t job, restarts;      /* of Slurm; job 0: none */
-	bool ended;                  /* it writes the journal no more */
+	bool ended;                  /* writes the journal no more */
 };
 
 /*
- * Does the process of an owner with the same `where` live? As an operation, for tests.
+ * True: the process of an owner with the same `where` lives. An operation, so that tests
+ * can play it.
  */
 typedef bool owner_lives_fn(void *arg, const struct owner *o);
 
@@ -42,16 +42,21 @@ int owner_claim(struct owner *self, const struct disk_ops *ops, void *arg,
 		owner_lives_fn *lives, void *lives_arg, bool take_over,
 		struct owner *other);
 
-/* Is `self` of the same job as `last`, which Slurm has ended before it started it again? */
+/*
+ * True: `self` is of the same job as `last`, which Slurm ended before it started the job
+ * again.
+ */
 bool owner_is_requeued(const struct owner *self, const struct owner *last);
 
-/* Is it still the owner? 0; -ESTALE: a later one is there; or a negative errno. */
+/* 0: self is still the owner; -ESTALE: there is a later one; or a negative errno. */
 int owner_check(const struct owner *self, const struct disk_ops *ops, void *arg);
 
 /* The last owner, of those that have left a file. -ENOENT: none. */
 int owner_last(struct owner *out, const struct disk_ops *ops, void *arg);
 
-/* It writes the journal no more: the next one need not ask. 0 or a negative errno. */
+/*
+ * The owner writes the journal no more: the next head need not ask. 0 or a negative errno.
+ */
 int owner_end(struct owner *self, const struct disk_ops *ops, void *arg);
 
 #endif

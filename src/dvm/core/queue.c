@@ -18,8 +18,8 @@ struct class_key {
 
 struct queue_class {
 	struct class_key key;
-	struct queue_item *items; /* that wait, in order */
-	size_t tasks;             /* that wait or run */
+	struct queue_item *items; /* waiting items, in order */
+	size_t tasks;             /* waiting and running tasks */
 	uint64_t tried;           /* in this round it did not fit */
 	UT_hash_handle hh;
 };

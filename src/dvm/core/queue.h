@@ -47,7 +47,7 @@ void queue_destroy(struct queue *q);
 int queue_add(struct queue *q, struct queue_item *item,
 	      const struct ledger_shape *shape, int32_t priority,
 	      uint64_t limit_s, uint64_t now_ms);
-/* One that has been placed waits again, before all others of its class. */
+/* An item that was placed waits again, before all others of its class. */
 void queue_put_back(struct queue *q, struct queue_item *item);
 /* Take it out, wherever it is. Its class is kept for queue_shape until queue_done. */
 void queue_remove(struct queue *q, struct queue_item *item);
@@ -73,8 +73,8 @@ struct queue_item *queue_impossible(struct queue *q, struct ledger *l);
 size_t queue_before(const struct queue *q, const struct queue_item *item,
 		    const struct queue_item **first);
 /*
- * That before it for which everything is kept free: it does not fit, and has waited too
- * long. Or NULL.
+ * The item before `item` for which all room is kept, since it does not fit and has waited
+ * too long; or NULL.
  */
 const struct queue_item *queue_held_for(struct queue *q, const struct ledger *l,
 					const struct queue_item *item,

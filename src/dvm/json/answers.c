@@ -18,7 +18,7 @@ void client_answer_at(struct dvm_head *h, struct head_client *c, json_t *request
 		json_object_set(event, "tag", tag);
 	buf_init(&line, LINE_SIZE_MAX);
 	if (text_append(&line, event) || buf_append(&line, "\n", 1))
-		client_cut_off(h, c); /* it would wait forever */
+		client_cut_off(h, c); /* that client would wait forever */
 	else
 		client_send_at(h, c, line.data, line.len, at);
 	buf_free(&line);

@@ -33,9 +33,9 @@ void client_refuse(struct dvm_head *h, struct head_client *c, json_t *request,
 typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
 			uint32_t client);
 /*
- * Do it to those of "ids", or, with "all": true or a "name", to those that have not ended.
- * *count: how many there are. *unkept: that have ended, and whose results are not kept.
- * False: the client has been told what is wrong.
+ * Call fn for the tasks of "ids", or, with "all": true or a "name", for those that have not
+ * ended. *count: their number. *unkept: ended tasks whose results are not kept. False: the
+ * client got an error.
  */
 bool client_for_tasks(struct dvm_head *h, struct head_client *c, json_t *request,
 		      task_fn fn, size_t *count, size_t *unkept);

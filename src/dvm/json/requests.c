@@ -375,7 +375,7 @@ static void on_wait(struct dvm_head *h, struct head_client *c, json_t *request)
 		h->journal.end_at);
 }
 
-/* This client has reported the tasks that it was told of; "ids": only these. */
+/* The client has received the ends of tasks; "ids": of these only. */
 static void on_waited(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	json_t *ids = json_object_get(request, "ids"), *id;

@@ -19,7 +19,7 @@ static size_t for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 	return n;
 }
 
-/* One that has been forgotten has ended, as far as anybody can say. */
+/* A forgotten task counts as ended. */
 static bool is_forgotten(const struct dvm_head *h, json_int_t id)
 {
 	return id > 0 && (uint64_t)id < h->next_id && head_is_own_id(h, (uint64_t)id);

@@ -213,7 +213,7 @@ void submit_request(struct dvm_head *h, struct head_client *c, json_t *request)
 
 	if (!json_is_array(tasks))
 		why = "\"tasks\" must be a list";
-	else if (!starting && json_object_get(profile, "cwd")) /* else it was sent before */
+	else if (!starting && json_object_get(profile, "cwd")) /* else sent before */
 		why = define_profile(h, c, profile);
 	if (starting)
 		client_answer(h, c, request, json_pack("{s:s}", "ev", "starting"));
