@@ -87,6 +87,36 @@ def test_a_terminal_gets_none(cluster):
     assert re.search(r"\b0 variables", result.stdout), result
 
 
+def test_program_that_needs_pmix_is_warned_of_a_terminal(cluster, compile_program):
+    """Open MPI 4 itself says only that it was built without Slurm's PMI."""
+    if not shutil.which("script"):
+        pytest.skip("no script(1), which makes a terminal")
+    program = compile_program(HELLO, "mpicc.openmpi")
+    step = f"srun --mpi=pmi2x -N1 -n1 --pty {program}"
+    result = cluster.run(*PTY, step, os.devnull)
+    assert "a step with --pty gets no PMIx, which the program needs" in result.stdout, result
+
+
+@pytest.mark.parametrize(
+    ("security", "warned"),
+    [
+        ("none", True),
+        ("^munge", False),
+        pytest.param("^native", True, marks=pytest.mark.wide),
+        pytest.param("none,native", False, marks=pytest.mark.wide),
+    ],
+)
+def test_program_that_needs_pmix_is_warned_of_another_psec(
+    srun, compile_program, security, warned
+):
+    """The client library gives up before it connects."""
+    program = compile_program(HELLO, "mpicc.openmpi")
+    result = srun("-N1", "-n1", program, env={"PMIX_MCA_psec": security})
+    said = f"PMIX_MCA_psec={security} excludes native"
+    assert (said in result.stderr) == warned, result
+    assert (result.code == 0) or warned, result
+
+
 @pytest.mark.parametrize("library", ["mpich", "impi"])
 def test_mpi_libraries_with_pmi_start(srun, request, program, ofi, library):
     """MPICH 5 does not start when it finds two servers, and is not told which."""

@@ -17,6 +17,8 @@
 #include "spool.h"
 
 #define GDS_DS21 "ds21"
+#define PSEC "PMIX_MCA_psec"
+#define SECURITY "native"
 #define LIBRARY_HINT \
 	"install libpmix2 (Debian, Ubuntu) or pmix (RPM) there, or set Pmi2xPmixLibrary in mpi.conf"
 
@@ -104,6 +106,25 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 	o->collect = options_collect_words[conf->pmix_collect];
 	o->tasks_wait = conf->pmix == CONF_PMIX_EARLY || !strcmp(o->gds, GDS_DS21);
 	o->when = early ? PMIX_START_EARLY : PMIX_START_ASKED;
+}
+
+/* The variables of the MCA have comma-separated lists; ^ before one excludes its names. */
+static bool allows_native(const char *list)
+{
+	bool excludes = *list == '^';
+
+	return !*list || (strstr(list, SECURITY) != NULL) != excludes;
+}
+
+void pmix_offer_note_hindrance(bool terminal, char **env, const struct log_hook *notes)
+{
+	const char *security = getenvp(env, PSEC);
+
+	if (terminal)
+		log_error(notes, "a step with --pty gets no PMIx, which the program needs: run it by an srun without --pty");
+	else if (security && !allows_native(security))
+		log_error(notes, PSEC "=%.64s excludes " SECURITY ", by which pmi2x authenticates PMIx clients: unset " PSEC,
+			  security);
 }
 
 void pmix_offer_describe(const struct pmix_offer *o,

@@ -7,6 +7,7 @@
 #define PMI2X_PMIX_OFFER_H
 
 #include "launch_env.h"
+#include "libutil/log.h"
 #include "options.h"
 #include "supervisor/pmix_library.h"
 #include "supervisor/supervisor.h"
@@ -34,6 +35,11 @@ struct pmix_step {
 /* Decide; release with pmix_offer_free in any case. */
 void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 		     const struct pmix_step *step);
+/*
+ * Notes for the user what keeps a program that needs PMIx from it: a terminal (--pty), or
+ * a variable of the job's environment.
+ */
+void pmix_offer_note_hindrance(bool terminal, char **env, const struct log_hook *notes);
 /* The supervisor's options; they point into *o. */
 void pmix_offer_describe(const struct pmix_offer *o,
 			 struct supervisor_pmix_options *out);

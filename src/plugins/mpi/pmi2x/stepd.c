@@ -336,10 +336,24 @@ static void describe_topology(struct supervisor_options *o, struct stepd *s,
 	o->topology_path = s->topology;
 }
 
+/* Messages of now do not reach the user: rank 0 says them later. */
+static void keep_note(void *arg, enum log_level level, const char *text)
+{
+	char *notes = arg;
+	size_t used = strlen(notes);
+
+	snprintf(notes + used, LOG_LINE_MAX - used, "%s%s", used ? "; " : "",
+		 text);
+}
+
 /* Programs below a terminal start others, which would find it. */
 static int offer_pmix(struct stepd *s, struct conf *conf,
-		      const stepd_step_rec_t *step)
+		      const stepd_step_rec_t *step, char **env)
 {
+	const struct log_hook notes = { keep_note, s->notes };
+
+	if (conf->pmix != CONF_PMIX_NO && s->launch.program == LAUNCH_PROGRAM_PMIX)
+		pmix_offer_note_hindrance(step->flags & LAUNCH_PTY, env, &notes);
 	if (step->flags & LAUNCH_PTY)
 		conf->pmix = CONF_PMIX_NO;
 	s->pmix_step = (struct pmix_step){
@@ -410,16 +424,6 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		     step->node_name, strerror(-rc));
 }
 
-/* Messages of now do not reach the user: rank 0 says them later. */
-static void keep_note(void *arg, enum log_level level, const char *text)
-{
-	char *notes = arg;
-	size_t used = strlen(notes);
-
-	snprintf(notes + used, LOG_LINE_MAX - used, "%s%s", used ? "; " : "",
-		 text);
-}
-
 /* All steps from Slurm's record to the agent; failures are kept. */
 static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		   const struct conf *conf)
@@ -441,7 +445,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		connect_back_socket_open(&s->connect_back, step->node_name,
 					 s->nodes.node_id, s->jobid,
 					 s->launch.run, step->uid);
-	if (offer_pmix(s, &own, step))
+	if (offer_pmix(s, &own, step, *env))
 		return;
 	prepare_agent(s, &own, step, *env);
 	foreign_env_remove(*env);
