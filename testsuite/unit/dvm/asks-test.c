@@ -3,22 +3,14 @@
  * Requests of running tasks to a head: names and other tasks. Two nodes of 4 cores are
  * played by the test.
  */
-#include "idle.h"
-#include "requests.h"
-#include "sealed.h"
-#include "unit.h"
+#include "played.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include <jansson.h>
-
-#include "dvm/core/head.h"
-
 #define NODES 2
 #define CORES 4
-#define CLIENT 1
 #define TASKS_MAX 16
 
 struct seen {
@@ -31,14 +23,11 @@ struct seen {
 };
 
 struct bed {
-	struct dvm_head *head;
-	struct dvm_time now;
+	struct played p;
 	struct seen tasks[TASKS_MAX]; /* by number, from 1 */
 	unsigned answers;
 	struct dvm_spawned answer;    /* the last, and its reason */
 	char why[DVM_TEXT_MAX];
-	struct buf journal;
-	bool full;                    /* no journal can be written */
 	unsigned asked_names, names_ended;
 	json_t *events;
 };
@@ -66,42 +55,22 @@ static void note_answer(struct bed *b, const struct dvm_spawned *m)
 		 (const char *)(m->why.len ? m->why.data : ""));
 }
 
-static void node_send(void *arg, uint32_t node, const void *data, size_t len)
-{
-	struct bed *b = arg;
-	struct dvm_msg m;
-	struct cursor c;
-
-	cursor_init(&c, data, len);
-	while (cursor_left(&c)) {
-		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
-		assert_int_equal(dvm_msg_for_pmi(data, len), m.type == DVM_SPAWNED);
-		if (m.type == DVM_LAUNCH)
-			note_launch(b, node, &m.launch);
-		else if (m.type == DVM_SIGNAL)
-			b->tasks[m.signal.task].signalled++;
-		else if (m.type == DVM_SPAWNED)
-			note_answer(b, &m.spawned);
-	}
-}
-
-static void node_break(void *arg, uint32_t node, const char *why)
-{
-	fail_msg("node %u is broken off: %s", node, why);
-}
-
-static void client_send(void *arg, uint32_t client, const char *line, size_t len)
+static void on_message(void *arg, uint32_t node, const struct dvm_msg *m)
 {
 	struct bed *b = arg;
 
-	json_array_append_new(b->events, json_loadb(line, len, JSON_ALLOW_NUL, NULL));
+	if (m->type == DVM_LAUNCH)
+		note_launch(b, node, &m->launch);
+	else if (m->type == DVM_SIGNAL)
+		b->tasks[m->signal.task].signalled++;
+	else if (m->type == DVM_SPAWNED)
+		note_answer(b, &m->spawned);
 }
 
-static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
+static bool on_event(void *arg, json_t *event)
 {
-	struct bed *b = arg;
-
-	return b->full ? -ENOSPC : append_sealed(&b->journal, data, len);
+	json_array_append(((struct bed *)arg)->events, event);
+	return false;
 }
 
 static void names(void *arg, uint32_t node, const struct dvm_names *m)
@@ -114,56 +83,26 @@ static void names_end(void *arg, uint64_t task, uint32_t instance)
 	((struct bed *)arg)->names_ended++;
 }
 
-static const struct dvm_head_ops head_ops = {
-	.node_send = node_send, .node_break = node_break, .format = &dvm_json, .client_send = client_send,
-	.record = record, .names = names, .names_end = names_end,
-};
-
-static void open_head(struct bed *b)
-{
-	struct dvm_head_options options = usual_options(NODES);
-
-	options.queue.window = 3;
-	assert_int_equal(dvm_head_create(&b->head, &options, &head_ops, b, NULL), 0);
-	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
-}
-
 static struct bed *bed_create(void)
 {
+	static const struct dvm_head_ops ops = { .names = names, .names_end = names_end };
 	struct bed *b = calloc(1, sizeof(*b));
 
-	b->now = (struct dvm_time){ 1000000000, 1000 };
 	b->events = json_array();
-	buf_init(&b->journal, 1 << 20);
-	assert_int_equal(journal_put_header(&b->journal), 0);
-	open_head(b);
-	dvm_head_keep_journal(b->head);
-	dvm_head_client_opened(b->head, CLIENT);
+	b->p.options = usual_options(NODES);
+	b->p.options.queue.window = 3;
+	b->p.cores = CORES;
+	b->p.message = on_message;
+	b->p.event = on_event;
+	played_start(&b->p, &ops, true);
 	return b;
 }
 
 static void bed_destroy(struct bed *b)
 {
-	dvm_head_destroy(b->head);
+	played_end(&b->p);
 	json_decref(b->events);
-	buf_free(&b->journal);
 	free(b);
-}
-
-static void ask(struct bed *b, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	tell_request(b->head, CLIENT, b->now, fmt, ap);
-	va_end(ap);
-}
-
-static void say(struct bed *b, uint32_t node, const struct dvm_msg *m)
-{
-	assert_int_equal(tell_msg(b->head, node, m, b->now), 0);
-	dvm_head_turn(b->head, b->now);
 }
 
 #define SUBMIT(tasks, more)                                                      \
@@ -174,7 +113,7 @@ static void spawn(struct bed *b, uint64_t task, uint32_t ranks)
 {
 	const struct seen *s = &b->tasks[task];
 
-	say(b, s->node, &(struct dvm_msg){
+	say(&b->p, s->node, &(struct dvm_msg){
 		.type = DVM_SPAWN,
 		.spawn = { task, s->instance, 7, ranks, { "child\0x", 8 }, { "about", 6 } },
 	});
@@ -182,13 +121,13 @@ static void spawn(struct bed *b, uint64_t task, uint32_t ranks)
 
 static void ready(struct bed *b, uint64_t task, const char *why)
 {
-	say(b, b->tasks[task].node, &(struct dvm_msg){
+	say(&b->p, b->tasks[task].node, &(struct dvm_msg){
 		.type = DVM_READY, .ready = { task, b->tasks[task].instance, { why, strlen(why) } } });
 }
 
 static void end(struct bed *b, uint64_t task, int32_t status)
 {
-	say(b, b->tasks[task].node, &(struct dvm_msg){
+	say(&b->p, b->tasks[task].node, &(struct dvm_msg){
 		.type = DVM_ENDED,
 		.ended = { .task = task, .instance = b->tasks[task].instance,
 			   .status = status } });
@@ -209,7 +148,7 @@ static json_t *event(const struct bed *b, const char *name)
 static json_t *show(struct bed *b, uint64_t task, const char *key)
 {
 	json_array_clear(b->events);
-	ask(b, "{'op':'show','id':%u}", (unsigned)task);
+	ask(&b->p, "{'op':'show','id':%u}", (unsigned)task);
 	return json_object_get(json_object_get(event(b, "task"), "task"), key);
 }
 
@@ -219,7 +158,7 @@ static void a_task_spawns_another(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'ranks':2,'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':2,'pmi':true}", ""));
 	assert_int_equal(b->tasks[1].universe, 8);
 	spawn(b, 1, 2);
 	assert_int_equal(b->tasks[2].launched, 1);
@@ -242,7 +181,7 @@ static void one_that_ends_before_it_is_there_is_answered(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 3 << 8);
 	assert_string_equal(b->why, "task 2 ended with exit code 3 before its first rank had started PMI");
@@ -257,7 +196,7 @@ static void one_whose_first_rank_is_never_there_is_answered(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 2);
 	ready(b, 2, "rank 0 has ended");
 	assert_int_equal(b->answers, 0); /* the end of the task may say more */
@@ -275,7 +214,7 @@ static void spawned_task_waits_for_room_before_queued_ones(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true},{'argv':['x'],'ranks':3},"
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true},{'argv':['x'],'ranks':3},"
 		      "{'argv':['x'],'ranks':4},{'argv':['x'],'ranks':2}", ""));
 	spawn(b, 1, 2);
 	assert_int_equal(b->tasks[5].launched, 0);
@@ -289,7 +228,7 @@ static void one_that_can_never_fit_is_refused(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'ranks':3,'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':3,'pmi':true}", ""));
 	spawn(b, 1, 6);
 	assert_int_equal(b->answers, 1);
 	assert_string_equal(b->why, "6 ranks can never fit beside the task that spawns them: the DVM has 8 cores, including those of that task");
@@ -307,7 +246,7 @@ static void a_spawn_of_a_task_that_has_ended_is_refused(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	end(b, 1, 0);
 	spawn(b, 1, 1);
 	assert_string_equal(b->why, "it has ended");
@@ -318,10 +257,10 @@ static void a_spawn_is_refused_that_the_journal_cannot_take(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
-	b->full = true;
-	ask(b, "{'op':'cancel','ids':[1]}"); /* it finds that out */
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	b->p.full = true;
+	ask(&b->p, "{'op':'cancel','ids':[1]}"); /* the head finds out by this */
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	assert_int_equal(b->answers, 1);
 	assert_true(b->answer.why.len > 0);
@@ -335,7 +274,7 @@ static void children_end_with_a_parent_that_fails(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	spawn(b, 2, 1);
 	spawn(b, 1, 6); /* waits */
@@ -355,10 +294,10 @@ static void children_end_at_once_with_a_parent_that_is_cancelled(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	ready(b, 2, "");
-	ask(b, "{'op':'cancel','ids':[1]}");
+	ask(&b->p, "{'op':'cancel','ids':[1]}");
 	assert_int_equal(b->tasks[2].signalled, 1);
 	end(b, 1, SIGTERM);
 	assert_int_equal(b->tasks[2].signalled, 1);
@@ -371,7 +310,7 @@ static void children_outlive_a_parent_that_ends_well(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 1, 0);
 	assert_int_equal(b->tasks[2].signalled, 0);
@@ -386,12 +325,12 @@ static void a_lost_node_ends_a_child_for_ever(void **state)
 	struct bed *b = bed_create();
 	uint32_t node;
 
-	ask(b, SUBMIT("{'argv':['x'],'cores':4,'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'cores':4,'pmi':true}", ""));
 	spawn(b, 1, 4);
 	node = b->tasks[2].node;
 	assert_int_not_equal(node, b->tasks[1].node);
-	dvm_head_node_lost(b->head, node, "it burns", b->now);
-	dvm_head_turn(b->head, b->now);
+	dvm_head_node_lost(b->p.head, node, "it burns", b->p.now);
+	turn(&b->p);
 	assert_int_equal(b->tasks[2].launched, 1);
 	assert_non_null(strstr(b->why, "was lost: it burns"));
 	assert_string_equal(json_string_value(show(b, 2, "state")), "failed");
@@ -403,7 +342,7 @@ static void a_parent_that_is_run_again_has_no_children(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true,'retries':1}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true,'retries':1}", ""));
 	spawn(b, 1, 1);
 	end(b, 1, 1 << 8);
 	assert_int_equal(b->tasks[1].launched, 2);
@@ -421,7 +360,7 @@ static void client_that_follows_is_notified_of_children(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ",'spawned':true"));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ",'spawned':true"));
 	spawn(b, 1, 1);
 	assert_int_equal(json_integer_value(json_object_get(event(b, "spawned"), "id")), 2);
 	assert_int_equal(json_integer_value(json_object_get(event(b, "spawned"), "parent")), 1);
@@ -435,7 +374,7 @@ static void client_that_does_not_follow_is_not_notified(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	assert_null(event(b, "spawned"));
 	end(b, 2, 0);
@@ -447,11 +386,11 @@ static void children_end_with_the_client_that_their_parent_is_tied_to(void **sta
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ",'tied':true"));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ",'tied':true"));
 	spawn(b, 1, 1);
 	end(b, 1, 0);
-	dvm_head_client_closed(b->head, CLIENT, b->now);
-	dvm_head_turn(b->head, b->now);
+	dvm_head_client_closed(b->p.head, CLIENT, b->p.now);
+	turn(&b->p);
 	assert_int_equal(b->tasks[2].signalled, 1);
 	bed_destroy(b);
 }
@@ -461,26 +400,16 @@ static void children_end_with_the_client_that_their_parent_is_tied_to(void **sta
 static void another_head_does_not_run_a_child(void **state)
 {
 	struct bed *b = bed_create();
-	struct journal_reader reader;
 	struct dvm_resumed found;
-	struct buf before;
-	uint32_t version;
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
-	dvm_head_destroy(b->head);
-	before = b->journal;
-	buf_init(&b->journal, 1 << 20);
-	open_head(b);
-	assert_int_equal(journal_open(&reader, before.data, before.len, &version), 0);
-	assert_int_equal(dvm_head_resume(b->head, &reader, false, &found, b->now), 0);
-	dvm_head_client_opened(b->head, CLIENT);
-	dvm_head_turn(b->head, b->now);
+	found = played_next_head(&b->p, b->p.journal.len, false, 0);
+	turn(&b->p);
 	assert_int_equal(found.again, 1);
 	assert_string_equal(json_string_value(show(b, 2, "state")), "cancelled");
 	assert_int_equal(b->tasks[1].launched, 2);
 	assert_int_equal(b->tasks[2].launched, 1);
-	buf_free(&before);
 	bed_destroy(b);
 }
 
@@ -488,7 +417,7 @@ static void another_head_does_not_run_a_child(void **state)
 
 static void say_names(struct bed *b, uint64_t task, uint32_t instance)
 {
-	say(b, 0, &(struct dvm_msg){ .type = DVM_NAMES,
+	say(&b->p, 0, &(struct dvm_msg){ .type = DVM_NAMES,
 				     .names = { task, instance, { "bytes", 5 } } });
 }
 
@@ -496,7 +425,7 @@ static void names_go_with_their_task(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x']},{'argv':['y']}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x']},{'argv':['y']}", ""));
 	say_names(b, 1, 0);
 	assert_int_equal(b->asked_names, 1);
 	say_names(b, 1, 1);
@@ -511,12 +440,12 @@ static void names_go_with_their_task(void **state)
 	bed_destroy(b);
 }
 
-/* Its parent may wait for what it was to publish. */
+/* The parent may wait for names that the child was to publish. */
 static void the_end_of_a_child_is_told_although_it_has_not_asked(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 0);
 	assert_int_equal(b->names_ended, 1);

@@ -3,17 +3,12 @@
  * Leases of a DVM's nodes: when a node ends its ranks, and when the head gives their tasks
  * to others. Nodes are played by the test.
  */
-#include "idle.h"
-#include "requests.h"
+#include "played.h"
 #include "dvm/core/lease.h"
-#include "unit.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-#include <jansson.h>
-
-#define CLIENT 1
 #define NODES 2
 #define CORES 2
 #define LEASE_MS 1000
@@ -24,87 +19,43 @@ struct heard {
 	unsigned launches, kills;
 	uint32_t instance;  /* of the last launch */
 	uint64_t answered;  /* the last LEASE that came back */
-	bool broken;
 };
 
 struct bed {
-	struct dvm_head *head;
-	struct dvm_time now;
+	struct played p;
 	struct heard nodes[NODES];
-	json_t *answer;
-	bool down;
 };
 
-/* ---- operations ---- */
-
-static void node_send(void *arg, uint32_t node, const void *data, size_t len)
+static void on_message(void *arg, uint32_t node, const struct dvm_msg *m)
 {
 	struct heard *n = &((struct bed *)arg)->nodes[node];
-	struct dvm_msg m;
-	struct cursor c;
 
-	cursor_init(&c, data, len);
-	while (cursor_left(&c)) {
-		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
-		if (m.type == DVM_LAUNCH) {
-			n->launches++;
-			n->instance = m.launch.instance;
-		}
-		n->kills += m.type == DVM_SIGNAL && m.signal.number == SIGKILL;
-		if (m.type != DVM_LEASE)
-			continue;
-		assert_true(dvm_msg_is_lease(data, len)); /* in a frame of its own */
-		n->answered = m.lease.sent_ms;
+	if (m->type == DVM_LAUNCH) {
+		n->launches++;
+		n->instance = m->launch.instance;
+	} else if (m->type == DVM_LEASE) {
+		n->answered = m->lease.sent_ms;
 	}
+	n->kills += m->type == DVM_SIGNAL && m->signal.number == SIGKILL;
 }
 
-static void node_break(void *arg, uint32_t node, const char *why)
+static bool is_no_end(void *arg, json_t *e)
 {
-	((struct bed *)arg)->nodes[node].broken = true;
+	return strcmp(json_string_value(json_object_get(e, "ev")), "ended");
 }
-
-static void client_send(void *arg, uint32_t client, const char *line, size_t len)
-{
-	struct bed *b = arg;
-	json_t *e = json_loadb(line, len, 0, NULL);
-
-	if (!strcmp(json_string_value(json_object_get(e, "ev")), "ended")) {
-		json_decref(e);
-		return;
-	}
-	json_decref(b->answer);
-	b->answer = e;
-}
-
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
-{
-	return 0;
-}
-
-static void on_end(void *arg)
-{
-	((struct bed *)arg)->down = true;
-}
-
-/* ---- the bed ---- */
 
 static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 {
-	static const struct dvm_head_ops ops = {
-		.node_send = node_send, .node_break = node_break,
-		.format = &dvm_json, .client_send = client_send, .record = record, .end = on_end,
-	};
-	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
 
-	options.lease_ms = lease_ms;
-	options.away_ms = away_ms;
-	b->now = (struct dvm_time){ 1000000000, START_MS };
-	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
-	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
-	dvm_head_client_opened(b->head, CLIENT);
-	dvm_head_turn(b->head, b->now);
+	b->p.options = usual_options(NODES);
+	b->p.options.lease_ms = lease_ms;
+	b->p.options.away_ms = away_ms;
+	b->p.cores = CORES;
+	b->p.message = on_message;
+	b->p.event = is_no_end;
+	b->p.now = (struct dvm_time){ 1000000000, START_MS };
+	played_start(&b->p, NULL, false);
 	return b;
 }
 
@@ -115,74 +66,46 @@ static struct bed *bed_create(void)
 
 static void bed_destroy(struct bed *b)
 {
-	dvm_head_destroy(b->head);
-	json_decref(b->answer);
+	played_end(&b->p);
 	free(b);
-}
-
-static void ask(struct bed *b, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	tell_request(b->head, CLIENT, b->now, fmt, ap);
-	va_end(ap);
 }
 
 /* A task of all cores of `nodes` nodes. */
 static void submit(struct bed *b, int nodes)
 {
-	ask(b, "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':[{'argv':['x'],'ranks':%d,'cores':%d,'nodes':%d}]}",
+	ask(&b->p, "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':[{'argv':['x'],'ranks':%d,'cores':%d,'nodes':%d}]}",
 	    nodes, CORES, nodes);
-}
-
-static long long number(struct bed *b, const char *key)
-{
-	ask(b, "{'op':'status'}");
-	return json_integer_value(json_object_get(b->answer, key));
-}
-
-static void tell(struct bed *b, uint32_t node, const struct dvm_msg *m)
-{
-	assert_int_equal(tell_msg(b->head, node, m, b->now), 0);
-	dvm_head_turn(b->head, b->now);
 }
 
 static void say_lease(struct bed *b, uint32_t node, uint64_t sent_ms)
 {
-	tell(b, node, &(struct dvm_msg){ .type = DVM_LEASE, .lease.sent_ms = sent_ms });
+	say(&b->p, node, &(struct dvm_msg){ .type = DVM_LEASE, .lease.sent_ms = sent_ms });
 }
 
 static void end_part(struct bed *b, uint32_t node, uint64_t task, int32_t status)
 {
-	tell(b, node, &(struct dvm_msg){
+	say(&b->p, node, &(struct dvm_msg){
 		.type = DVM_ENDED,
 		.ended = { .task = task, .instance = b->nodes[node].instance,
 			   .status = status },
 	});
 }
 
-static void lose(struct bed *b, uint32_t node)
-{
-	dvm_head_node_lost(b->head, node, "the network", b->now);
-	dvm_head_turn(b->head, b->now);
-}
-
 /* Node 1 is heard of all the time. */
 static void pass_until(struct bed *b, uint64_t ms)
 {
-	b->now.ms = ms;
-	if (!b->nodes[1].broken)
+	b->p.now.ms = ms;
+	if (!b->p.broken[1])
 		say_lease(b, 1, ms);
-	dvm_head_turn(b->head, b->now);
+	turn(&b->p);
 }
 
 /* A task runs on node 0, and node 1 has room. */
 static void submit_to_first(struct bed *b)
 {
-	ask(b, "{'op':'drain','node':'n1'}");
+	ask(&b->p, "{'op':'drain','node':'n1'}");
 	submit(b, 1);
-	ask(b, "{'op':'undrain','node':'n1'}");
+	ask(&b->p, "{'op':'undrain','node':'n1'}");
 	assert_int_equal(b->nodes[0].launches, 1);
 }
 
@@ -204,7 +127,7 @@ static void lease_counts_from_when_the_answered_message_was_sent(void **state)
 	assert_int_equal(lease_end(&l), 100 + LEASE_MS);
 	lease_answered(&l, 500, 1050);
 	assert_int_equal(lease_end(&l), 500 + LEASE_MS);
-	lease_answered(&l, 300, 1060); /* it was under way for longer */
+	lease_answered(&l, 300, 1060); /* the answer was under way for longer */
 	lease_answered(&l, 5000, 1070); /* of no clock of this node */
 	assert_int_equal(lease_end(&l), 500 + LEASE_MS);
 }
@@ -273,16 +196,16 @@ static void task_of_a_lost_node_waits_for_its_lease(void **state)
 	pass_until(b, START_MS + 300);
 	say_lease(b, 0, 1);
 	pass_until(b, START_MS + 600);
-	lose(b, 0);
-	assert_true(dvm_head_node_may_run(b->head, 0));
-	assert_int_equal(dvm_head_deadline(b->head), START_MS + 600 + LEASE_MS);
+	lose(&b->p, 0, "the network");
+	assert_true(dvm_head_node_may_run(b->p.head, 0));
+	assert_int_equal(dvm_head_deadline(b->p.head), START_MS + 600 + LEASE_MS);
 	pass_until(b, START_MS + 300 + AWAY_MS - 1);
 	assert_int_equal(b->nodes[1].launches, 0);
-	assert_int_equal(number(b, "running"), 1);
+	assert_int_equal(status(&b->p, "running"), 1);
 	pass_until(b, START_MS + 300 + AWAY_MS);
 	assert_int_equal(b->nodes[1].launches, 1);
 	assert_int_equal(b->nodes[1].instance, 1);
-	assert_false(dvm_head_node_may_run(b->head, 0));
+	assert_false(dvm_head_node_may_run(b->p.head, 0));
 	bed_destroy(b);
 }
 
@@ -290,8 +213,8 @@ static void task_of_a_node_that_is_gone_runs_elsewhere_at_once(void **state)
 {
 	struct bed *b = bed_with_task();
 
-	tell(b, 0, &(struct dvm_msg){ .type = DVM_GONE });
-	lose(b, 0);
+	say(&b->p, 0, &(struct dvm_msg){ .type = DVM_GONE });
+	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].launches, 1);
 	bed_destroy(b);
 }
@@ -300,10 +223,10 @@ static void lost_node_that_turns_out_to_be_gone_frees_its_tasks(void **state)
 {
 	struct bed *b = bed_with_task();
 
-	lose(b, 0);
+	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].launches, 0);
-	dvm_head_node_gone(b->head, 0, b->now);
-	dvm_head_turn(b->head, b->now);
+	dvm_head_node_gone(b->p.head, 0, b->p.now);
+	turn(&b->p);
 	assert_int_equal(b->nodes[1].launches, 1);
 	bed_destroy(b);
 }
@@ -313,9 +236,9 @@ static void silent_node_is_lost_when_its_lease_is_over(void **state)
 	struct bed *b = bed_with_task();
 
 	pass_until(b, START_MS + LEASE_MS - 1);
-	assert_false(b->nodes[0].broken);
+	assert_false(b->p.broken[0]);
 	pass_until(b, START_MS + LEASE_MS);
-	assert_true(b->nodes[0].broken);
+	assert_true(b->p.broken[0]);
 	assert_int_equal(b->nodes[1].launches, 0);
 	pass_until(b, START_MS + AWAY_MS);
 	assert_int_equal(b->nodes[1].launches, 1);
@@ -326,12 +249,12 @@ static void nodes_are_listened_to_when_their_head_was_stopped(void **state)
 {
 	struct bed *b = bed_with_task();
 
-	b->now.ms += 10 * LEASE_MS + 1;
-	dvm_head_turn(b->head, b->now);
-	assert_false(b->nodes[0].broken || b->nodes[1].broken);
-	pass_until(b, dvm_head_deadline(b->head));
-	assert_true(b->nodes[0].broken);
-	assert_false(b->nodes[1].broken);
+	b->p.now.ms += 10 * LEASE_MS + 1;
+	turn(&b->p);
+	assert_false(b->p.broken[0] || b->p.broken[1]);
+	pass_until(b, dvm_head_deadline(b->p.head));
+	assert_true(b->p.broken[0]);
+	assert_false(b->p.broken[1]);
 	bed_destroy(b);
 }
 
@@ -340,30 +263,30 @@ static void ranks_beside_a_lost_node_are_killed_at_once(void **state)
 	struct bed *b = bed_create();
 
 	submit(b, 2);
-	lose(b, 0);
+	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].kills, 1);
 	end_part(b, 1, 1, SIGKILL);
-	assert_int_equal(number(b, "running"), 1);
-	pass_until(b, START_MS + AWAY_MS); /* it needs two nodes */
-	assert_int_equal(number(b, "running"), 0);
-	assert_int_equal(number(b, "failed"), 1);
+	assert_int_equal(status(&b->p, "running"), 1);
+	pass_until(b, START_MS + AWAY_MS); /* the task needs two nodes */
+	assert_int_equal(status(&b->p, "running"), 0);
+	assert_int_equal(status(&b->p, "failed"), 1);
 	bed_destroy(b);
 }
 
-/* It was counted as ended twice: the task ran again while its other rank went on. */
+/* The rank was counted as ended twice: the task ran again while its other rank went on. */
 static void rank_that_had_ended_is_not_lost_with_its_node(void **state)
 {
 	struct bed *b = bed_create();
 
 	submit(b, 2);
 	end_part(b, 0, 1, 0);
-	lose(b, 0);
+	lose(&b->p, 0, "the network");
 	pass_until(b, START_MS + AWAY_MS);
 	assert_int_equal(b->nodes[1].kills, 0);
-	assert_int_equal(number(b, "running"), 1);
+	assert_int_equal(status(&b->p, "running"), 1);
 	end_part(b, 1, 1, 0);
-	assert_int_equal(number(b, "running"), 0);
-	assert_int_equal(number(b, "failed"), 0);
+	assert_int_equal(status(&b->p, "running"), 0);
+	assert_int_equal(status(&b->p, "failed"), 0);
 	bed_destroy(b);
 }
 
@@ -374,7 +297,7 @@ static void end_that_is_told_twice_counts_once(void **state)
 	submit(b, 2);
 	end_part(b, 0, 1, 0);
 	end_part(b, 0, 1, 0);
-	assert_int_equal(number(b, "running"), 1);
+	assert_int_equal(status(&b->p, "running"), 1);
 	bed_destroy(b);
 }
 
@@ -382,8 +305,8 @@ static void end_that_is_told_twice_counts_once(void **state)
 
 static size_t unreached(struct bed *b)
 {
-	ask(b, "{'op':'unreached'}");
-	return json_array_size(json_object_get(b->answer, "nodes"));
+	ask(&b->p, "{'op':'unreached'}");
+	return json_array_size(json_object_get(b->p.answer, "nodes"));
 }
 
 static void node_with_ranks_to_be_ended_is_named_until_they_have(void **state)
@@ -391,17 +314,17 @@ static void node_with_ranks_to_be_ended_is_named_until_they_have(void **state)
 	struct bed *b = bed_with_task();
 
 	assert_int_equal(unreached(b), 0);
-	ask(b, "{'op':'cancel','ids':[1]}");
+	ask(&b->p, "{'op':'cancel','ids':[1]}");
 	assert_int_equal(unreached(b), 1);
-	lose(b, 0);
-	b->now.ms += 100;
+	lose(&b->p, 0, "the network");
+	b->p.now.ms += 100;
 	assert_int_equal(unreached(b), 1);
-	json_t *node = json_array_get(json_object_get(b->answer, "nodes"), 0);
+	json_t *node = json_array_get(json_object_get(b->p.answer, "nodes"), 0);
 	assert_string_equal(json_string_value(json_object_get(node, "name")), "n0");
 	assert_float_equal(json_number_value(json_object_get(node, "silent")), 0.1, 0.001);
 	assert_float_equal(json_number_value(json_object_get(node, "until")),
 			   1.0 + (AWAY_MS - 100) / 1e3, 0.001);
-	dvm_head_node_gone(b->head, 0, b->now);
+	dvm_head_node_gone(b->p.head, 0, b->p.now);
 	assert_int_equal(unreached(b), 0);
 	bed_destroy(b);
 }
@@ -414,13 +337,13 @@ static void down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds(void **
 	struct bed *b = bed_create_lease(60000, 70000);
 
 	submit_to_first(b);
-	lose(b, 0);
-	ask(b, "{'op':'down','work':'cancel'}");
+	lose(&b->p, 0, "the network");
+	ask(&b->p, "{'op':'down','work':'cancel'}");
 	pass_until(b, START_MS + DOWN_MS - 1);
-	assert_false(b->down);
+	assert_false(b->p.down);
 	pass_until(b, START_MS + DOWN_MS);
-	assert_true(b->down);
-	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")), "unreached");
+	assert_true(b->p.down);
+	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")), "unreached");
 	bed_destroy(b);
 }
 
@@ -429,24 +352,24 @@ static void down_that_keeps_tasks_waits_for_a_lost_node(void **state)
 {
 	struct bed *b = bed_create_lease(60000, 70000);
 
-	dvm_head_keep_journal(b->head);
+	dvm_head_keep_journal(b->p.head);
 	submit_to_first(b);
-	lose(b, 0);
-	ask(b, "{'op':'down','work':'keep'}");
+	lose(&b->p, 0, "the network");
+	ask(&b->p, "{'op':'down','work':'keep'}");
 	pass_until(b, START_MS + DOWN_MS);
-	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")), "unreached");
-	assert_false(b->down);
+	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")), "unreached");
+	assert_false(b->p.down);
 	pass_until(b, START_MS + 69999);
-	assert_false(b->down);
+	assert_false(b->p.down);
 	pass_until(b, START_MS + 70000);
-	assert_true(b->down);
+	assert_true(b->p.down);
 	bed_destroy(b);
 }
 
 static json_int_t ended(struct bed *b)
 {
-	ask(b, "{'op':'status'}");
-	return json_integer_value(json_object_get(b->answer, "ended"));
+	ask(&b->p, "{'op':'status'}");
+	return json_integer_value(json_object_get(b->p.answer, "ended"));
 }
 
 /* The lease is longer than a head hopes for nodes. */
@@ -454,14 +377,14 @@ static void task_is_for_another_head_when_the_leases_of_all_nodes_are_over(void 
 {
 	struct bed *b = bed_create_lease(60000, 70000);
 
-	dvm_head_keep_journal(b->head);
+	dvm_head_keep_journal(b->p.head);
 	submit_to_first(b);
 	for (uint32_t i = 0; i < NODES; i++)
-		lose(b, i);
+		lose(&b->p, i, "the network");
 	pass_until(b, START_MS + 69999);
-	assert_false(b->down);
+	assert_false(b->p.down);
 	pass_until(b, START_MS + 70000);
-	assert_true(b->down);
+	assert_true(b->p.down);
 	assert_int_equal(ended(b), 0);
 	bed_destroy(b);
 }

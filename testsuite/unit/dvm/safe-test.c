@@ -3,20 +3,14 @@
  * Messages of a head before its journal is safe, and those that wait for that. The test
  * says how much is safe; one node is played by it, too.
  */
-#include "idle.h"
-#include "requests.h"
-#include "sealed.h"
-#include "unit.h"
+#include "played.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <jansson.h>
-
 #include "wrap-memory.h"
 
-#define CLIENT 1
 #define OTHER 2
 #define SUBMIT "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':["
 
@@ -28,34 +22,18 @@ static bool is_refused(void)
 }
 
 struct bed {
-	struct dvm_head *head;
-	struct dvm_time now;
-	struct buf journal;
-	enum durable_wait wait;  /* the strongest since it was looked at */
-	char said[65536];        /* to CLIENT, and */
-	char other[65536];       /* to OTHER */
-	unsigned launches, dones, broken;
+	struct played p;
+	char said[65536];  /* to CLIENT, and */
+	char other[65536]; /* to OTHER */
+	unsigned launches, dones, breaks;
 };
 
-/* ---- operations ---- */
-
-static void node_send(void *arg, uint32_t node, const void *data, size_t len)
+static void on_message(void *arg, uint32_t node, const struct dvm_msg *m)
 {
 	struct bed *b = arg;
-	struct dvm_msg m;
-	struct cursor c;
 
-	cursor_init(&c, data, len);
-	while (cursor_left(&c)) {
-		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
-		b->launches += m.type == DVM_LAUNCH;
-		b->dones += m.type == DVM_DONE;
-	}
-}
-
-static void node_break(void *arg, uint32_t node, const char *why)
-{
-	fail_msg("node %u is broken off: %s", node, why);
+	b->launches += m->type == DVM_LAUNCH;
+	b->dones += m->type == DVM_DONE;
 }
 
 static void client_send(void *arg, uint32_t client, const char *line, size_t len)
@@ -69,54 +47,35 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 
 static void client_break(void *arg, uint32_t client)
 {
-	((struct bed *)arg)->broken++;
+	((struct bed *)arg)->breaks++;
 }
 
-static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
+static struct bed *create(bool journal, bool once, bool fast)
 {
-	struct bed *b = arg;
+	static const struct dvm_head_ops ops = {
+		.client_send = client_send, .client_break = client_break,
+	};
+	struct bed *b = calloc(1, sizeof(*b));
 
-	if (wait > b->wait)
-		b->wait = wait;
-	return append_sealed(&b->journal, data, len);
+	b->p.options = usual_options(1);
+	b->p.options.keeps = journal;
+	b->p.options.once = once;
+	b->p.options.fast = fast;
+	b->p.cores = 4;
+	b->p.message = on_message;
+	played_start(&b->p, &ops, journal);
+	dvm_head_client_opened(b->p.head, OTHER);
+	return b;
 }
-
-static int record_nothing(void *arg, const void *data, size_t len, enum durable_wait wait)
-{
-	fail_msg("a head without a journal writes to it");
-	return 0;
-}
-
-/* ---- the bed ---- */
 
 static struct bed *bed_create(bool once, bool fast)
 {
-	static const struct dvm_head_ops ops = {
-		.node_send = node_send, .node_break = node_break,
-		.format = &dvm_json, .client_send = client_send, .client_break = client_break,
-		.record = record, .end = idle,
-	};
-	struct dvm_head_options options = usual_options(1);
-	struct bed *b = calloc(1, sizeof(*b));
-
-	options.keeps = true;
-	options.once = once;
-	options.fast = fast;
-	b->now = (struct dvm_time){ 1000000000, 1000 };
-	buf_init(&b->journal, 1 << 20);
-	assert_int_equal(journal_put_header(&b->journal), 0);
-	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
-	assert_int_equal(tell_registered(b->head, 0, 4, b->now), 0);
-	dvm_head_keep_journal(b->head);
-	dvm_head_client_opened(b->head, CLIENT);
-	dvm_head_client_opened(b->head, OTHER);
-	return b;
+	return create(true, once, fast);
 }
 
 static void bed_destroy(struct bed *b)
 {
-	dvm_head_destroy(b->head);
-	buf_free(&b->journal);
+	played_end(&b->p);
 	free(b);
 }
 
@@ -125,19 +84,19 @@ static void ask_as(struct bed *b, uint32_t client, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	tell_request(b->head, client, b->now, fmt, ap);
+	tell_request(b->p.head, client, b->p.now, fmt, ap);
 	va_end(ap);
 }
 
 static uint64_t written(const struct bed *b)
 {
-	return b->journal.len - JOURNAL_HEADER_SIZE;
+	return b->p.journal.len - JOURNAL_HEADER_SIZE;
 }
 
 static void make_safe(struct bed *b, uint64_t position)
 {
-	dvm_head_safe(b->head, position, b->now);
-	dvm_head_turn(b->head, b->now);
+	dvm_head_safe(b->p.head, position, b->p.now);
+	turn(&b->p);
 }
 
 static void make_all_safe(struct bed *b)
@@ -151,8 +110,7 @@ static void end_task(struct bed *b, uint64_t id)
 		.type = DVM_ENDED, .ended = { .task = id, .ended_ns = 5 },
 	};
 
-	assert_int_equal(tell_msg(b->head, 0, &m, b->now), 0);
-	dvm_head_turn(b->head, b->now);
+	say(&b->p, 0, &m);
 }
 
 static bool says(const char *where, const char *what)
@@ -167,7 +125,7 @@ static void a_submit_is_answered_when_it_is_safe(void **state)
 	struct bed *b = bed_create(false, false);
 
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
-	assert_int_equal(b->wait, DURABLE_NOW);
+	assert_int_equal(b->p.wait, DURABLE_NOW);
 	assert_string_equal(b->said, "");
 	make_safe(b, 10);
 	assert_string_equal(b->said, "");
@@ -178,23 +136,13 @@ static void a_submit_is_answered_when_it_is_safe(void **state)
 
 static void head_without_a_journal_writes_nothing(void **state)
 {
-	static const struct dvm_head_ops ops = {
-		.node_send = node_send, .node_break = node_break,
-		.format = &dvm_json, .client_send = client_send, .record = record_nothing, .end = idle,
-	};
-	struct dvm_head_options options = usual_options(1);
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = create(false, false, false);
 
-	options.fast = false;
-	b->now = (struct dvm_time){ 1000000000, 1000 };
-	buf_init(&b->journal, 0);
-	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
-	assert_int_equal(tell_registered(b->head, 0, 4, b->now), 0);
-	dvm_head_client_opened(b->head, CLIENT);
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	end_task(b, 1);
 	assert_true(says(b->said, "\"submitted\""));
 	assert_true(says(b->said, "\"ended\""));
+	assert_int_equal(written(b), 0);
 	bed_destroy(b);
 }
 
@@ -219,10 +167,10 @@ static void an_end_is_told_when_it_is_safe(void **state)
 
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
 	make_all_safe(b);
-	b->wait = DURABLE_LATER;
+	b->p.wait = DURABLE_LATER;
 	end_task(b, 1);
 	end_task(b, 2);
-	assert_int_equal(b->wait, DURABLE_SOON);
+	assert_int_equal(b->p.wait, DURABLE_SOON);
 	assert_false(says(b->said, "\"ended\""));
 	ask_as(b, OTHER, "{'op':'show','id':1}");
 	ask_as(b, OTHER, "{'op':'ps','ended':true}");
@@ -242,9 +190,9 @@ static void a_wait_for_all_that_have_ended_waits_for_the_disk(void **state)
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	make_all_safe(b);
 	end_task(b, 1);
-	b->wait = DURABLE_LATER;
+	b->p.wait = DURABLE_LATER;
 	ask_as(b, OTHER, "{'op':'wait','all':true}");
-	assert_int_equal(b->wait, DURABLE_SOON);
+	assert_int_equal(b->p.wait, DURABLE_SOON);
 	assert_string_equal(b->other, "");
 	make_all_safe(b);
 	assert_true(says(b->other, "\"ok\""));
@@ -299,7 +247,7 @@ static void with_once_a_task_is_launched_when_its_start_is_safe(void **state)
 	first = written(b);
 	ask_as(b, CLIENT, SUBMIT "{'argv':['b']}]}");
 	assert_int_equal(b->launches, 0);
-	assert_int_equal(b->wait, DURABLE_NOW);
+	assert_int_equal(b->p.wait, DURABLE_NOW);
 	make_safe(b, first);
 	assert_int_equal(b->launches, 1);
 	make_all_safe(b);
@@ -331,7 +279,7 @@ static void with_fast_nothing_waits_for_the_disk(void **state)
 	end_task(b, 1);
 	assert_true(says(b->said, "\"ended\""));
 	assert_int_equal(b->dones, 1);
-	assert_int_equal(b->wait, DURABLE_LATER);
+	assert_int_equal(b->p.wait, DURABLE_LATER);
 	bed_destroy(b);
 }
 
@@ -341,14 +289,14 @@ static void while_nothing_can_be_made_safe_nothing_is_taken_or_started(void **st
 
 	ask_as(b, CLIENT, "{'op':'drain','node':'n0'}");
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
-	dvm_head_journal_failed(b->head, -EIO);
+	dvm_head_journal_failed(b->p.head, -EIO);
 	ask_as(b, CLIENT, "{'op':'undrain','node':'n0'}");
 	assert_int_equal(b->launches, 0);
 	ask_as(b, OTHER, SUBMIT "{'argv':['b']}]}");
 	assert_true(says(b->other, "the journal cannot be written: Input/output error: no task"));
 	ask_as(b, OTHER, "{'op':'status'}");
 	assert_true(says(b->other, "\"journal\":\"Input/output error\""));
-	dvm_head_journal_failed(b->head, 0);
+	dvm_head_journal_failed(b->p.head, 0);
 	make_all_safe(b);
 	assert_int_equal(b->launches, 1);
 	assert_true(says(b->said, "\"ids\":[1]"));
@@ -365,18 +313,18 @@ static void a_client_for_which_there_is_no_memory_is_broken_off(void **state)
 
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	refuse = true;
-	for (unsigned i = 0; i < 1000 && !b->broken; i++)
+	for (unsigned i = 0; i < 1000 && !b->breaks; i++)
 		ask_as(b, CLIENT, "{'op':'ps'}");
 	refuse = false;
-	assert_int_equal(b->broken, 1);
+	assert_int_equal(b->breaks, 1);
 	make_all_safe(b);
 	ask_as(b, CLIENT, "{'op':'ps'}");
 	assert_string_equal(b->said, "");
-	assert_int_equal(b->broken, 1);
+	assert_int_equal(b->breaks, 1);
 	refuse = true;
-	dvm_head_client_opened(b->head, OTHER + 1);
+	dvm_head_client_opened(b->p.head, OTHER + 1);
 	refuse = false;
-	assert_int_equal(b->broken, 2);
+	assert_int_equal(b->breaks, 2);
 	bed_destroy(b);
 }
 

@@ -3,102 +3,48 @@
  * Why a task waits, or how it runs, as a head tells a client. Two nodes of 4 cores, a GPU
  * and 1,000 bytes of memory are played by the test.
  */
-#include "idle.h"
-#include "requests.h"
-#include "unit.h"
+#include "played.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-#include <jansson.h>
-
-#include "dvm/core/head.h"
 
 #define NODES 2
 #define CORES 4
-#define CLIENT 1
 #define ASKED_MAX 4
 
 struct bed {
-	struct dvm_head *head;
-	struct dvm_time now;
+	struct played p;
 	struct dvm_ask asked[ASKED_MAX]; /* by node */
 	unsigned nasked;
-	bool full;      /* no journal can be written */
-	json_t *answer; /* the last */
 };
 
-static void node_send(void *arg, uint32_t node, const void *data, size_t len)
-{
-	struct bed *b = arg;
-	struct dvm_msg m;
-	struct cursor c;
-
-	cursor_init(&c, data, len);
-	while (cursor_left(&c)) {
-		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
-		if (m.type != DVM_ASK)
-			continue;
-		assert_true(b->nasked < ASKED_MAX);
-		b->asked[node] = m.ask;
-		b->nasked++;
-	}
-}
-
-static void node_break(void *arg, uint32_t node, const char *why)
-{
-	fail_msg("node %u is broken off: %s", node, why);
-}
-
-static void client_send(void *arg, uint32_t client, const char *line, size_t len)
+static void on_message(void *arg, uint32_t node, const struct dvm_msg *m)
 {
 	struct bed *b = arg;
 
-	assert_int_equal(client, CLIENT);
-	json_decref(b->answer);
-	b->answer = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
-}
-
-static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
-{
-	return ((struct bed *)arg)->full ? -ENOSPC : 0;
+	if (m->type != DVM_ASK)
+		return;
+	assert_true(b->nasked < ASKED_MAX);
+	b->asked[node] = m->ask;
+	b->nasked++;
 }
 
 static struct bed *bed_create(void)
 {
-	static const struct dvm_head_ops ops = {
-		.node_send = node_send, .node_break = node_break,
-		.format = &dvm_json, .client_send = client_send, .record = record,
-	};
-	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
 
-	options.queue.window = 3;
-	b->now = (struct dvm_time){ 1000000000, 1000 };
-	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
-	assert_int_equal(dvm_head_add_counter(b->head, "licence", 1), 0);
-	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
-	dvm_head_keep_journal(b->head);
-	dvm_head_client_opened(b->head, CLIENT);
+	b->p.options = usual_options(NODES);
+	b->p.options.queue.window = 3;
+	b->p.cores = CORES;
+	b->p.message = on_message;
+	played_start(&b->p, NULL, true);
+	assert_int_equal(dvm_head_add_counter(b->p.head, "licence", 1), 0);
 	return b;
 }
 
 static void bed_destroy(struct bed *b)
 {
-	dvm_head_destroy(b->head);
-	json_decref(b->answer);
+	played_end(&b->p);
 	free(b);
-}
-
-static void ask(struct bed *b, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	tell_request(b->head, CLIENT, b->now, fmt, ap);
-	va_end(ap);
 }
 
 #define SUBMIT(tasks)                                                            \
@@ -107,7 +53,7 @@ static void ask(struct bed *b, const char *fmt, ...)
 static const char *reason(struct bed *b, size_t i)
 {
 	return json_string_value(json_array_get(
-		json_object_get(b->answer, "reasons"), i));
+		json_object_get(b->p.answer, "reasons"), i));
 }
 
 /* ---- tasks that wait ---- */
@@ -152,11 +98,11 @@ static void why_names_what_a_task_lacks(void **state)
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
 		struct bed *b = bed_create();
 
-		ask(b, "%s", waits[i].tasks);
-		ask(b, "{'op':'why','id':%lld}",
+		ask(&b->p, "%s", waits[i].tasks);
+		ask(&b->p, "{'op':'why','id':%lld}",
 		    (long long)json_integer_value(json_array_get(
-			    json_object_get(b->answer, "ids"),
-			    json_array_size(json_object_get(b->answer, "ids")) - 1)));
+			    json_object_get(b->p.answer, "ids"),
+			    json_array_size(json_object_get(b->p.answer, "ids")) - 1)));
 		assert_non_null(reason(b, 0));
 		assert_string_equal(reason(b, 0), waits[i].why);
 		assert_null(reason(b, 1));
@@ -169,14 +115,14 @@ static void why_names_the_tasks_ahead(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'ranks':8}"));
-	ask(b, SUBMIT("{'argv':['x'],'cores':3},{'argv':['x'],'priority':1},"
+	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':8}"));
+	ask(&b->p, SUBMIT("{'argv':['x'],'cores':3},{'argv':['x'],'priority':1},"
 		      "{'argv':['x']}"));
-	ask(b, "{'op':'why','id':4}");
+	ask(&b->p, "{'op':'why','id':4}");
 	assert_string_equal(reason(b, 1), "2 tasks come before it, task 3 first");
-	ask(b, "{'op':'why','id':2}");
+	ask(&b->p, "{'op':'why','id':2}");
 	assert_string_equal(reason(b, 1), "task 3 comes before it");
-	ask(b, "{'op':'why','id':3}");
+	ask(&b->p, "{'op':'why','id':3}");
 	assert_null(reason(b, 1));
 	bed_destroy(b);
 }
@@ -186,10 +132,10 @@ static void a_task_that_is_passed_too_long_holds_the_others(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8}"));
-	b->now.ms += 1001;
-	ask(b, SUBMIT("{'argv':['x']}"));
-	ask(b, "{'op':'why','id':3}");
+	ask(&b->p, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8}"));
+	b->p.now.ms += 1001;
+	ask(&b->p, SUBMIT("{'argv':['x']}"));
+	ask(&b->p, "{'op':'why','id':3}");
 	assert_string_equal(reason(b, 0),
 		"the task would fit, but all slots are reserved for task 2, which has waited longer than --patience (1 s)");
 	bed_destroy(b);
@@ -199,10 +145,10 @@ static void a_task_behind_too_many_is_said(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8},"
+	ask(&b->p, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8},"
 		      "{'argv':['x'],'ranks':8},{'argv':['x'],'ranks':8},"
 		      "{'argv':['x'],'ranks':8},{'argv':['x']}"));
-	ask(b, "{'op':'why','id':6}");
+	ask(&b->p, "{'op':'why','id':6}");
 	assert_string_equal(reason(b, 0),
 		"the task would fit, but at most 3 tasks may pass a waiting one");
 	bed_destroy(b);
@@ -212,13 +158,13 @@ static void a_journal_that_cannot_be_written_is_a_reason(void **state)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT("{'argv':['x'],'ranks':8},{'argv':['x']}"));
-	b->full = true;
-	ask(b, "{'op':'cancel','ids':[1]}"); /* is to be written down */
-	ask(b, "{'op':'why','id':2}");
+	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':8},{'argv':['x']}"));
+	b->p.full = true;
+	ask(&b->p, "{'op':'cancel','ids':[1]}"); /* is to be written down */
+	ask(&b->p, "{'op':'why','id':2}");
 	assert_string_equal(reason(b, 1),
 		"nothing is started until the journal can be written: No space left on device");
-	ask(b, "{'op':'why','id':1}");
+	ask(&b->p, "{'op':'why','id':1}");
 	assert_string_equal(reason(b, 0), "the task was cancelled, and its ranks are being ended");
 	bed_destroy(b);
 }
@@ -229,7 +175,7 @@ static void tell(struct bed *b, uint32_t node, const struct dvm_told *told)
 {
 	const struct dvm_msg m = { .type = DVM_TOLD, .told = *told };
 
-	assert_int_equal(tell_msg(b->head, node, &m, b->now), 0);
+	assert_int_equal(tell_msg(b->p.head, node, &m, b->p.now), 0);
 }
 
 /* Each node is asked once, and what it tells reaches who asked. */
@@ -241,24 +187,24 @@ static void nodes_of_a_task_that_runs_are_asked(void **state)
 	struct buf ranks;
 	json_t *r;
 
-	ask(b, SUBMIT("{'argv':['x'],'ranks':2,'nodes':2}"));
-	ask(b, "{'op':'why','id':1}");
-	assert_int_equal(json_integer_value(json_object_get(b->answer, "asked")), 2);
+	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':2,'nodes':2}"));
+	ask(&b->p, "{'op':'why','id':1}");
+	assert_int_equal(json_integer_value(json_object_get(b->p.answer, "asked")), 2);
 	assert_int_equal(b->nasked, 2);
 	buf_init(&ranks, 4096);
 	assert_int_equal(dvm_rank_pack(&ranks, &rank), 0);
 	told.about = b->asked[1];
 	told.data = (struct dvm_bytes){ ranks.data, ranks.len };
 	tell(b, 1, &told);
-	assert_string_equal(json_string_value(json_object_get(b->answer, "node")), "n1");
-	assert_true(json_is_true(json_object_get(b->answer, "pmi")));
-	r = json_array_get(json_object_get(b->answer, "ranks"), 0);
+	assert_string_equal(json_string_value(json_object_get(b->p.answer, "node")), "n1");
+	assert_true(json_is_true(json_object_get(b->p.answer, "pmi")));
+	r = json_array_get(json_object_get(b->p.answer, "ranks"), 0);
 	assert_int_equal(json_integer_value(json_object_get(r, "pid")), 4711);
 	assert_string_equal(json_string_value(json_object_get(r, "state")), "S");
 	assert_true(json_real_value(json_object_get(r, "cpu")) == 2.5);
 	told.what = DVM_TOLD_PMI;
 	tell(b, 1, &told);
-	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")),
+	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")),
 			    "told_pmi");
 	buf_free(&ranks);
 	bed_destroy(b);
@@ -273,20 +219,20 @@ static void answers_about_other_tasks_are_dropped(void **state)
 	struct dvm_told told = { .what = DVM_TOLD_RANKS };
 	json_t *before;
 
-	ask(b, SUBMIT("{'argv':['x']}"));
-	ask(b, "{'op':'why','id':1}");
-	before = json_incref(b->answer);
+	ask(&b->p, SUBMIT("{'argv':['x']}"));
+	ask(&b->p, "{'op':'why','id':1}");
+	before = json_incref(b->p.answer);
 	for (int i = 0; i < 3; i++) {
 		told.about = b->asked[0];
 		told.about.task += i == 0;
 		told.about.instance += i == 1;
 		told.about.node += i == 2;
 		tell(b, 0, &told);
-		assert_ptr_equal(b->answer, before);
+		assert_ptr_equal(b->p.answer, before);
 	}
 	json_decref(before);
-	ask(b, "{'op':'why','id':7}");
-	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")),
+	ask(&b->p, "{'op':'why','id':7}");
+	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")),
 			    "error");
 	bed_destroy(b);
 }
