@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program pmi2x-agent. Its parent (src/supervisor) gives it its descriptors, and says
- * as whom it is to run, and in which cgroups. It is no command.
+ * The program pmi2x-agent. Its parent (src/supervisor) passes its descriptors, its user and
+ * its cgroups. Users do not start it.
  */
 #include <errno.h>
 #include <fcntl.h>

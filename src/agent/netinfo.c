@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The network interfaces of this host, as PMI tells them to ranks. */
+/* The network interfaces of this host, in the form in which PMI gives them to ranks. */
 #include "agent/netinfo.h"
 
 #include <arpa/inet.h>

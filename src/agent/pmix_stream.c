@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of who serves a node's PMIx clients, whole. */
+/* Takes whole messages of pmi2x-pmixd out of a stream. */
 #include "agent/pmix_stream.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agent as a process does it. Its host is who has started it, at the other end
- * of a socket pair; whose end is the end of the step, too.
+ * The agent as a process. Its host is the process that started it, at the other end of a
+ * socket pair. When the host ends, the step ends, too.
  */
 #include "agent/program.h"
 

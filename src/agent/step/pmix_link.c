@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way to who serves the node's PMIx clients, a stream or the host's. Its messages go
- * to the engine, which keeps what it needs of them.
+ * The way to pmi2x-pmixd: a stream, or one of the host's. Its messages go to the engine,
+ * which keeps what it needs of them.
  */
 #include "agent/step/pmix_link.h"
 

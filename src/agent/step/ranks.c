@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks of a node, once one of them uses PMI: what they send, how their ends
- * are noticed, and who still registers.
+ * The ranks of a node, once one of them uses PMI: their requests, their ends, and late
+ * registrations.
  */
 #include "agent/step/ranks.h"
 #include "agent/step/srun_link.h"

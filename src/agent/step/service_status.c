@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers srun's queries for the status of a node; notices who waits long. */
+/* Answers srun's queries for the status of a node, and finds collectives that take long. */
 #include "agent/step/service_status.h"
 
 #include <errno.h>

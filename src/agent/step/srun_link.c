@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection to srun: what waits for it, and what becomes of that when there
- * can be none.
+ * The connection to srun: frames that wait for it, and what happens to them if it cannot be
+ * made.
  */
 #include "agent/step/srun_link.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that ask for the topology wait WAIT_MS from the first one on, and then find it
- * out by themselves.
+ * Ranks that ask for the topology wait WAIT_MS, counted from the first request, and then
+ * read it themselves.
  */
 #include "agent/step/topology_wait.h"
 

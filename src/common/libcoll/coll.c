@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives of a node: what enters, what comes in, who goes. */
+/* Collectives of a node: entries of its ranks, messages of neighbours, and losses. */
 #include "libcoll/coll_private.h"
 
 #include <errno.h>

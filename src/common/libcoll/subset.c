@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives of subsets: what enters, what comes, what ends. */
+/* Collectives of subsets: entries, messages and ends. */
 #include "libcoll/subset_private.h"
 
 #include <errno.h>

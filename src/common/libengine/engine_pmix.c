@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx clients of the node, by way of who serves them (pmix_msg.h): which namespace there
+ * PMIx clients of the node, by way of pmi2x-pmixd (pmix_msg.h): which namespace there
  * is, who is connected, and what all nodes are told. Whatever comes is a stranger's.
  */
 #include <errno.h>

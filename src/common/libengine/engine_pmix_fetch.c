@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Direct modex: what a rank has committed, asked for by who serves the PMIx clients of
+ * Direct modex: data that a rank has committed, for pmi2x-pmixd of
  * another node, without a fence. The way there is libcoll's (fetch.h); the owner's side
  * keeps the time.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages to who serves the node's PMIx clients, and texts in them. */
+/* Messages to pmi2x-pmixd, and texts in them. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the kernel who is at the other end of a unix socket. */
+/* Asks the kernel which process is at the other end of a unix socket. */
 #include "libio/peer.h"
 
 #include <errno.h>

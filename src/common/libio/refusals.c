@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Remembers who was refused, so that each is in the log once. */
+/* Remembers refused sources, so that the log names each once. */
 #include "libio/refusals.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire form: what a request or an answer says, u32 count of the items, and these. */
+/* The wire form of requests and answers: fields, u32 count of the items, and the items. */
 #include "libpmi/names.h"
 
 #include <errno.h>

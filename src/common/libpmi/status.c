@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of nodes about a step, packed, and together: who keeps whom waiting. */
+/* Reports of nodes about a step, packed, and combined: which ranks keep others waiting. */
 #include "libpmi/status.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi2x-dvm cancel, and what it says of nodes that cannot be told. */
+/* pmi2x-dvm cancel, and its report of nodes that could not be reached. */
 #include <time.h>
 
 #include "dvm/cli/client.h"

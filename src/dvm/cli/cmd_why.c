@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvm why: what a task waits for, or where its ranks are and who of them keeps the
- * others waiting.
+ * pmi2x-dvm why: what a task waits for; or where its ranks are, and which of them the
+ * others wait for.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding DVMs: their directories, the files that tell of them, and who answers. */
+/*
+ * Finding DVMs: their directories, the files that describe them, and the heads that answer.
+ */
 #include "dvm/cli/find.h"
 
 #include <dirent.h>
