@@ -115,7 +115,7 @@ class Measured(unittest.TestCase):
 
 class Simulated(unittest.TestCase):
     def test_groups_have_an_up_and_a_down_a_link(self):
-        """Also where other ranks are in no group; whatever takes how long."""
+        """Also where other ranks are in no group, however long they take."""
         for costs in ((0, 0, 1e-5, 0), (1e-5, 1e-4, 0, 1e-9)):
             for point in validate.points(OPTIONS, NODES):
                 if point.op == "group":

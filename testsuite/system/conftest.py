@@ -179,8 +179,8 @@ def public(scratch):
 
 @pytest.fixture(scope="session")
 def ordinary_user(prefix):
-    """What a command begins with that is daemon's, who can use the installation. Not
-    nobody's: as such Slurm 26.05 knows those who have not proved who they are."""
+    """The command prefix for user daemon, who can use the installation. User nobody
+    stands in Slurm 26.05 for processes that have not authenticated."""
     if os.getuid():
         pytest.skip("needs root, to be another user")
     user = ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"]
@@ -279,7 +279,7 @@ def compile_spank(compile_program, build):
 
 @pytest.fixture(scope="session")
 def plugstack(scratch):
-    """What spank_cluster loads: each process of Slurm reads it when it starts."""
+    """The file that spank_cluster loads: each process of Slurm reads it when it starts."""
     path = scratch / "plugstack.conf"
     path.write_text("")
     return path
@@ -519,7 +519,7 @@ def start_faulty(fault_client, tmp_path):
 
 @pytest.fixture
 def faulty(cluster, kind, start_faulty):
-    """The same on the cluster of the session, which must be clean after it."""
+    """The same for the session's cluster, which must be clean afterwards."""
     if kind != "pmi2x":
         pytest.skip("the stock plugin waits forever")
 

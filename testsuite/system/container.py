@@ -29,8 +29,8 @@ def inside(root, path):
 
 
 def make_root(root, program, trees):
-    """Of a program and directories with what it loads by itself. Returns the command
-    that runs a program in it."""
+    """Make a root directory with a program, directories and the libraries that it
+    loads. Returns the command that runs a program in it."""
     for name in ("dev", "etc", "proc", "sys", "tmp"):
         (root / name).mkdir(parents=True)
     files = [program]

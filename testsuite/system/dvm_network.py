@@ -115,7 +115,7 @@ class Network:
             ip("-n", node, "link", "set", device, "up")
 
     def link(self, node, state):
-        """Of a node to all others: "up" or "down"."""
+        """Set the link between a node and all others: "up" or "down"."""
         self._in_head("link", "set", f"n{node}", state)
 
     def start_next_on(self, nodes):

@@ -70,7 +70,7 @@ def local(dvm, env):
 
 @pytest.fixture
 def one(dvm, env):
-    """The same of one node."""
+    """A DVM of one node."""
     yield from up_here(dvm, env, 1)
 
 

@@ -31,20 +31,20 @@ TCP_INFO_BYTES_RECEIVED = 128  # offset in struct tcp_info
 # children, n3 is below n2 and n5 below n4.
 TREE = ["-w", "n[1-5]", "-n10", "--ntasks-per-node=2"]
 WIDTH = {"PMI2X_TREE_WIDTH": "2"}
-# What ranks hear, and do then, is seen only in a step that is not ended.
+# What ranks get and do then is visible only in a step that is not ended.
 GO_ON = {"PMI2X_KILL_ON_FAILURE": "off"}
 RANKS = set(range(10))
 NODES = {"root": "n1", "inner": "n2", "leaf": "n3"}
 
 
 def lost(node):
-    """What srun says of a node whose slurmstepd has been killed: its neighbours notice,
-    or, where it has no parent, its own agent says it."""
+    """The messages of srun about a node whose slurmstepd was killed: its neighbours
+    notice, or, if it has no parent, its own agent reports it."""
     return rf"lost the (connection to|slurmstepd of) node {node}"
 
 
 def ranks_of(node):
-    """Of a node of TREE."""
+    """The ranks of a node of TREE."""
     first = 2 * int(node[1:]) - 2
     return {first, first + 1}
 
@@ -69,7 +69,7 @@ class Step:
                     cwd="/" if user else None,
                 )
 
-    # What its files say.
+    # Files that the test and the ranks make for each other.
 
     def make(self, name):
         (self.dir / name).touch()
@@ -140,7 +140,7 @@ class Step:
         return result
 
     def fails(self, *texts):
-        """It ends, not well, and names all this on stderr."""
+        """The step fails, and stderr has all these texts."""
         result = self.end().failed()
         for text in texts:
             assert re.search(text, result.stderr), f"no '{text}' in\n{result}"
@@ -256,7 +256,7 @@ def borrow(pid, fd):
 
 
 def tcp_sockets(pid):
-    """All of a process; they may be closed here without harm."""
+    """All TCP sockets of a process; closing them here does no harm."""
     for entry in list(pathlib.Path(f"/proc/{pid}/fd").iterdir()):
         with contextlib.suppress(OSError):
             if os.readlink(entry).startswith("socket:"):

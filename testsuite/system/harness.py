@@ -37,7 +37,7 @@ LEAVE_S = 120
 
 
 class Result:
-    """What a command printed, and how it ended."""
+    """The output of a command, and its exit status."""
 
     def __init__(self, argv, code, stdout, stderr, seconds):
         self.argv = argv
@@ -129,7 +129,7 @@ def process_table():
 
 
 def below(root):
-    """All processes that descend from root."""
+    """All descendants of root."""
     table = process_table()
     found = {root}
     while more := {p for p, (up, _) in table.items() if up in found} - found:
@@ -246,7 +246,7 @@ def free_ports(count):
 
 @contextlib.contextmanager
 def taken_ports(first, last):
-    """Somebody else listens on every port of the range."""
+    """Occupy every port of the range."""
     with contextlib.ExitStack() as stack:
         for port in range(first, last + 1):
             taken = stack.enter_context(socket.socket())
@@ -271,15 +271,15 @@ def wait_until(condition, seconds=LEAVE_S):
 
 
 def groups_of_slurm(path):
-    """Those of the step to which an agent's control group belongs: in version 1 all
-    of a job's are side by side."""
+    """The control groups of the step to which an agent's group belongs: in version 1
+    those of a job are side by side."""
     step = path.name.partition("_")[2]
     names = [f"step_{step}"] if step else ["slurm", "user"]
     return [path.with_name(name) for name in names]
 
 
 class Cluster:
-    """One cluster of pmi2x cluster, with the plugin of one installation."""
+    """A cluster of pmi2x cluster, with the plugin of one installation."""
 
     def __init__(self, prefix, directory, kind, nodes, options=()):
         self.prefix = prefix
@@ -308,12 +308,12 @@ class Cluster:
         run([self.program, "down", "--dir", self.dir], timeout=START_S).ok()
 
     def restart(self, *daemons):
-        """Of slurmctld, slurmd.n1 and so on."""
+        """Restart daemons: slurmctld, slurmd.n1 and so on."""
         run([self.program, "restart", "--dir", self.dir, *daemons]).ok()
 
     @functools.cached_property
     def variables(self):
-        """What pmi2x-cluster run adds to the environment of a command."""
+        """The variables that pmi2x-cluster run adds to a command's environment."""
         argv = [self.program, "run", "--dir", self.dir, "--", "env", "-0"]
         pairs = [line.split("=", 1) for line in run(argv).ok().stdout.split("\0") if line]
         return {name: value for name, value in pairs if name.startswith(("PATH", "SLURM_"))}
@@ -356,7 +356,7 @@ class Cluster:
         ]
 
     def log_of(self, node):
-        """What the slurmd of a node and its steps have logged."""
+        """The log of the slurmd of a node and of its steps."""
         path = self.dir / "log" / f"slurmd.{node}.log"
         return path.read_text(errors="replace")
 
@@ -408,8 +408,8 @@ class Cluster:
         ]
 
     def job_places(self):
-        """What jobs have on the nodes of a site: control groups with processes, and
-        directories with what is mounted there."""
+        """Remains of jobs on the nodes of a site: control groups with processes, and
+        directories with mounts."""
         files = [path / "cgroup.procs" for path in self.groups()]
         held = [f"{file}: {text}" for file in files if (text := read_text(file))]
         held += map(str, self.agent_groups())

@@ -90,7 +90,7 @@ def strict_memory():
 
 
 def test_overcommit_memory(cluster, start_faulty, strict_memory):
-    """What is reserved for results counts once it is used."""
+    """Memory reserved for results counts when it is used."""
     step = start_faulty(cluster, "init", "fence", *REST, options=TREE)
     result = step.end().ok()
     assert step.seen("done") == RANKS, result

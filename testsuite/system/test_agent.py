@@ -45,7 +45,7 @@ USER = "daemon"  # of the fixture ordinary_user
 
 
 def agents(cluster):
-    """Of all nodes, once each has one."""
+    """The agents of all nodes, once each node has one."""
     nodes = [f"n{number}" for number in range(1, 6)]
     return wait_until(lambda: all(pids := [*map(cluster.agent, nodes)]) and pids)
 
@@ -93,8 +93,8 @@ def is_told(pid):
 
 @pytest.mark.parametrize("where", NODES)
 def test_killed_while_it_leaves(cluster, faulty, where):
-    """Its ranks have ended, and it has been told so: its neighbours, to which it has
-    not said goodbye, or srun, miss it."""
+    """The agent's ranks have ended, and it knows: its neighbours, to which it has not
+    said goodbye, or srun, notice its loss."""
     node = NODES[where]
     leave = "{}-{}".format(*sorted(ranks_of(node)))
     step = faulty(
@@ -202,7 +202,8 @@ while :; do wait $!; code=$?; [ $code -gt 128 ] || exit $code; done
 
 
 def test_signals_of_the_step(tracking, start_faulty, tmp_path):
-    """Its tasks get them, or all its processes; the agent would be ended by them."""
+    """Signals go to the step's tasks, or to all of its processes; they must not end the
+    agent."""
     hears = ["sh", "-c", HEARS.format(dir=tmp_path), "sh"]
     step = start_faulty(
         tracking, "init", "fence", "touch=at", "gate=go", "fence", "finalize",
@@ -229,7 +230,7 @@ def stands_still(pid):
 
 
 def test_suspended_step(tracking, start_faulty, tool):
-    """Its agents go on, and answer."""
+    """The agents go on, and answer."""
     step = start_faulty(
         tracking, "init", "fence", "touch=at", f"{HOLDER}:gate=go", "fence", "finalize"
     )
@@ -293,7 +294,7 @@ def test_no_privilege_is_left(cluster, users_step):
 
 
 def test_its_groups_go(cluster, users_step, site):
-    """None are those of the step, and none is left."""
+    """The agents' control groups are not the step's, and none is left."""
     if not site:
         pytest.skip("it has control groups with --site")
     places = agent_groups(cluster, "n2")

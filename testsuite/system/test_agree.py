@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What nodes of a step must agree on, whatever is set on each: where links are made,
-and how nodes find each other where that is not enough."""
+"""Settings on which the nodes of a step must agree, whatever each has: where links are
+made, and how nodes find each other where that is not enough."""
 
 import os
 import re
@@ -48,7 +48,8 @@ def messages(cluster):
 
 
 def links_are_made_at_once(cluster, raw):
-    """One step may meet a port of slurmd: it takes another one, and tells."""
+    """Links of a step are made at once. A step may meet a port of slurmd: it takes
+    another one, and reports it."""
     told = 0
     for _ in range(STEPS):
         before = messages(cluster)

@@ -93,7 +93,7 @@ def test_over_the_stock_server(srun, exercise):
 
 
 def test_one_rank_that_may_not(srun, exercise):
-    """All agree on PMI when one rank has nothing else."""
+    """All ranks agree on PMI when one rank has no other transport."""
     script = (
         '[ "$PMI_RANK" = 2 ] && export PMI2X_ALLGATHER_TRANSPORT=pmi; '
         f'exec "{exercise}"'

@@ -286,7 +286,7 @@ def test_no_ports_to_listen_on(machine):
 
 
 def test_limits_of_the_floor_program(prefix):
-    """It knows them itself; a hard limit cannot be raised by anybody else."""
+    """The program knows its limits; a hard limit can be raised by root only."""
     floor = prefix / "libexec" / "pmi2x" / "floor"
     result = run(
         ["sh", "-c", f"ulimit -n 100; exec '{floor}' -N2 -r100 -c"]

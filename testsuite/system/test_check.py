@@ -66,8 +66,9 @@ def has_loaded(pid_file):
 
 @pytest.mark.wide
 def test_step_before_slurmd_knows_the_plugin(late_plugin, prefix):
-    """Its nodes complete the job until slurmd starts anew: Slurm's own fault, which every
-    MPI plugin meets. Before it check starts no trial, and after it both name the nodes."""
+    """The nodes complete the job until slurmd starts again: a bug of Slurm, which every
+    MPI plugin meets. Before the step, check starts no trial; afterwards check and srun
+    name the nodes."""
     check = [prefix / "bin/pmi2x", "check"]
     cluster = late_plugin
     said = cluster.run(*check, timeout=300).failed().stdout

@@ -34,7 +34,7 @@ def hydra():
     return "mpiexec.hydra"
 
 
-# Its daemons would look up the name of this host, which new machines cannot.
+# Hydra's daemons would look up the name of this host, which new machines cannot.
 HERE = ["-localhost", "127.0.0.1"]
 
 
@@ -63,7 +63,7 @@ def test_singletons_are_told_of_by_the_agent(cluster, kind, alone, tmp_path):
 
 
 def test_programs_that_are_no_singletons_are_not_reported(srun, kind, alone, hello):
-    """One rank; programs without MPI; an MPI program that is served."""
+    """A step of one rank; programs without MPI; an MPI program that is served."""
     needs_pmi2x(kind)
     for step in (["-n1", alone], [*STEP, "true"], [*STEP, hello]):
         assert "spoken" not in srun(*step).ok().stderr
@@ -73,13 +73,14 @@ def test_programs_that_are_no_singletons_are_not_reported(srun, kind, alone, hel
 
 
 def sizes(result):
-    """Of the MPI programs that have run."""
+    """The sizes that the MPI programs printed."""
     words = [line.split() for line in result.ok().lines]
     return sorted(int(w[1]) for w in words if w[:1] == ["size"])
 
 
 def test_mpiexec_in_an_allocation(cluster, hydra, hello):
-    """It starts its daemons with srun, under the default plugin, and serves its ranks."""
+    """mpiexec starts its daemons with srun, under the default plugin, and serves its
+    ranks."""
     env = {"SLURM_MPI_TYPE": cluster.kind}
     outer = [hydra, *HERE, "-n", "4", hello]
     result = cluster.run("salloc", *ALLOCATION, *outer, env=env)

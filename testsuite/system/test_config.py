@@ -125,7 +125,7 @@ def options_of(manual):
 
 
 def assert_line(text, where, option):
-    """One line with the place, the value, what is allowed, what is used."""
+    """A line with the place, the value, the allowed values, and the value in use."""
     said = [l for l in text.splitlines() if f" is not a value of {option}:" in l]
     assert said, f"nothing about {option} in\n{text}"
     for line in said:

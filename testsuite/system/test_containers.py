@@ -24,7 +24,7 @@ WORDS += ["fence", "finalize"]
 
 
 def client_sources():
-    """What the makefile compiles into the client library."""
+    """The sources of the client library, from the makefile."""
     text = (TOP / "contrib" / "libpmi2x" / "local.mk").read_text()
     rule = re.search(r"libclient_la_SOURCES = (.*?[^\\])\n", text, re.DOTALL)
     return [TOP / name for name in re.findall(r"\S+\.c\b", rule[1])]
@@ -112,8 +112,8 @@ def test_open_mpi(srun, prefix, kind, mpi_container, version):
 
 # ---- srun --container ----
 
-# What pmi2x(7) tells sites to write: runc passes on the descriptors from 3 on, all of
-# which have to be open. PMI_FD is 60 on every node and in every rank.
+# The script that pmi2x(7) recommends to sites: runc passes on the descriptors from 3
+# on, all of which must be open. PMI_FD is 60 on every node and in every rank.
 RUN = """#!/bin/bash
 for ((fd = 3; fd < 60; fd++)); do
 	[ -e /proc/self/fd/$fd ] || eval "exec $fd</dev/null"
@@ -132,7 +132,7 @@ RunTimeRun="{run} %b {name}"
 
 @pytest.fixture
 def oci_cluster(prefix, scratch, kind, srun, site):
-    """One whose nodes run containers with runc."""
+    """A cluster whose nodes run containers with runc."""
     major, minor = srun("--version").stdout.split()[1].split(".")[:2]
     if (int(major), int(minor)) < (24, 11):
         pytest.skip("srun --container serves MPI plugins from Slurm 24.11 on")

@@ -39,7 +39,7 @@ def watched(prefix, scratch, kind, compile_program, tmp_path, monkeypatch, ports
 
 
 def test_each_is_closed_once(watched, ports, raw):
-    """Also when the agent cannot start."""
+    """Each descriptor is closed once, also when the agent cannot start."""
     cluster, log = watched
     exchange = raw("exchange", "2")
     cluster.srun(f"-N{NODES}", "-n4", *exchange).ok()
@@ -67,7 +67,7 @@ def numbers(result, ranks):
     ids=["four a node", "a hundred on one"],
 )
 def test_number_of_pmi_fd(spank_cluster, kind, layout, ranks):
-    """It is the same in every rank, however much slurmstepd has open."""
+    """PMI_FD is the same in every rank, however many descriptors slurmstepd has open."""
     if kind != "pmi2x":
         pytest.skip("the stock plugin has another in each rank")
     found = numbers(spank_cluster.srun(*layout, "sh", "-c", SHOW), ranks)
@@ -75,7 +75,7 @@ def test_number_of_pmi_fd(spank_cluster, kind, layout, ranks):
 
 
 def test_pmi_fd_is_taken(spank_cluster, plugstack, compile_spank, raw, kind, tmp_path):
-    """What a task inherits stays what it is; PMI_FD is the next one."""
+    """An inherited descriptor of a task stays; PMI_FD is the next one."""
     if kind != "pmi2x":
         pytest.skip("the stock plugin has another in each rank")
     held = tmp_path / "held"

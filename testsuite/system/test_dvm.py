@@ -50,7 +50,7 @@ def test_ranks_and_their_environment(local):
 
 
 def test_ranks_have_groups_and_share_a_session(local):
-    """What is scheduled by sessions takes the ranks of a node, and their daemon, as one."""
+    """Schedulers by session treat the ranks of a node, and their daemon, as one."""
     lines = local("run", "-n4", "sh", "-c", "cut -d' ' -f5,6 /proc/$$/stat").ok().lines
     groups, sessions = zip(*(line.split() for line in lines))
     assert len(set(groups)) == 4
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_program(local, tmp_path):
 
 
 def test_a_program_that_goes_and_comes_back(one, tmp_path):
-    """One that has been executed before is started in another way than the first time."""
+    """A program that was executed before is started in another way than the first time."""
     program, away = tmp_path / "program", tmp_path / "away"
     program.write_text("#!/bin/sh\necho here\n")
     program.chmod(0o755)
@@ -94,7 +94,7 @@ def test_a_program_that_goes_and_comes_back(one, tmp_path):
 
 @contextlib.contextmanager
 def held_back(path):
-    """Who executes the file waits, as when its server does not answer."""
+    """A process that executes the file waits, as when its file server does not answer."""
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)
     with open(path) as file:
         try:
@@ -264,7 +264,8 @@ def test_another_user_cannot_reach_it(local, env, ordinary_user):
 
 
 def test_the_last_words_of_a_head_are_heard(dvm, env):
-    """It refuses a request that is longer than a socket holds, and has not read all of it."""
+    """The head refuses a request that is longer than a socket holds, and has not read
+    all of it."""
     place = pathlib.Path(env["PMI2X_DVM_DIR"]) / "local"
     place.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -366,7 +367,7 @@ print("closed")
 
 
 def test_futures_of_python(local, prefix, env):
-    """What is cancelled, asked for by callbacks or refused keeps nobody waiting."""
+    """Cancelled and rejected futures, and those with callbacks, keep no thread waiting."""
     env["PYTHONPATH"] = str(prefix / "share/pmi2x/python")
     result = run([sys.executable, "-B", "-c", FUTURES], env=env).ok()
     assert result.stdout == "closed\n"

@@ -157,7 +157,8 @@ def test_equal_lines_run_as_often_as_they_occur(here, tasks):
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM", "SIGKILL"])
 def test_interrupted_batch_goes_on_in_a_changed_file(start, here, env, tasks, tmp_path, number):
-    """What ended stays so; what ran and what waits runs; new lines run, and gone ones do not."""
+    """Ended lines stay ended; running and waiting ones run; new lines run, and removed
+    ones do not."""
     many = [tasks.waiting(f"w{i}") for i in range(200)]
     tasks.write(tasks.line("a"), tasks.line("b", "false"), *many)
     child = start(*LOCAL, "tasks")
@@ -286,7 +287,7 @@ def test_dvm_of_up_stays_if_batch_uses_its_journal(here, env, tasks):
 
 
 def test_last_client_of_a_batch_whose_process_was_killed_ends_its_dvm(start, here, env, tasks):
-    """What is queued stays in the journal."""
+    """Queued tasks stay in the journal."""
     tasks.write(*[tasks.waiting(f"w{i}") for i in range(64)])
     batch = start(*LOCAL, "tasks")
     wait_until(lambda: tasks.ran())
@@ -407,7 +408,8 @@ def test_requeued_batch_waits_for_its_earlier_run(start, here, tasks):
 
 
 def test_array_of_jobs_on_one_node(cluster, prefix, tmp_path):
-    """Each element has a DVM and results of its own, also where they share a file."""
+    """Each element of the array has its own DVM and results, also where elements share
+    a file."""
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
     (tmp_path / "tasks").write_text("".join(

@@ -130,7 +130,8 @@ class Chaos:
         return True
 
     def _kill_on_a_node(self, name):
-        """It counts when the head has noticed: until then the node seems to be up."""
+        """The kill counts when the head has noticed: until then the node seems to be
+        up."""
         sure = sorted(self.sure())
         found = sorted((node_of(pid), pid) for pid, n in self.processes().items() if n == name)
         found = [(node, pid) for node, pid in found if node in sure and serves(pid, name)]
@@ -189,7 +190,7 @@ class Chaos:
                 self.network("grow", "-N", "1", timeout=120)  # a later one may succeed
 
     def turn(self, kind, limit):
-        """One fault, as soon as it has a victim."""
+        """Make one fault, as soon as it has a victim."""
         while True:
             assert time.monotonic() < limit, (kind, self.network.status())
             self.mend_links()
@@ -201,8 +202,8 @@ class Chaos:
 
 
 def serves(pid, name):
-    """It is neither a rank that is about to be executed, nor a zygote whose daemon was killed:
-    the node of that may have another daemon."""
+    """The process is neither a rank before its exec, nor a zygote whose daemon was
+    killed: its node may have another daemon."""
     with contextlib.suppress(OSError):
         before, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
         parent = pathlib.Path(f"/proc/{rest.split()[1]}/comm").read_text().strip()

@@ -83,7 +83,8 @@ def test_one_that_does_not_come_up(dvm, env, tmp_path):
 
 
 def test_many_of_one_name_that_come_and_go(dvm, env):
-    """One that starts while the last one ends has its directory, or is refused by name."""
+    """A DVM that starts while the last one ends gets its directory, or an error that
+    names it."""
 
     def come_and_go():
         came = dvm("up", "--local", "1", "--slots", "1")

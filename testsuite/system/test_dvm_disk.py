@@ -20,7 +20,7 @@ MANY = 700
 
 
 class Disk:
-    """What a head's system calls return, and which it has made."""
+    """The results of a head's system calls, and the calls that it made."""
 
     def __init__(self, path):
         self.path = path
@@ -109,7 +109,8 @@ def begin(prefix, env):
 
 
 def test_a_disk_that_fails_refuses_submits_and_says_so(dvm, env, disk, journal, begin):
-    """Who has submitted before it was known waits, and hears when the disk has it."""
+    """A client that submitted before the failure was known waits, and gets its answer
+    when the disk has the task."""
     disk.fail("fdatasync", errno.EDQUOT, -1)
     child = begin("submit", "true")
     wait_until(lambda: status(dvm)["journal"] == os.strerror(errno.EDQUOT))
@@ -148,7 +149,7 @@ def test_a_second_head_is_refused_without_locks(dvm, env, disk, journal):
 
 
 def test_a_head_that_was_taken_over_ends(dvm, env, disk, journal):
-    """Also with a lock, which it still has."""
+    """Also with a lock, which the first head still has."""
     dvm("submit", "--wait", "--array", "1-5", "true").ok()
     first = head_of(env)
     dvm(*UP, "--name", "b", "--resume", journal.parent, "--take-over").ok()
@@ -178,7 +179,7 @@ def test_a_directory_that_others_can_write_to_is_refused(dvm, tmp_path):
 
 
 def test_a_new_journal_is_not_written_through_a_link(dvm, env, journal, tmp_path):
-    """What somebody has put in the place of the next journal is no longer there."""
+    """Another file at the path of the next journal is removed."""
     kill_head(env)
     other = tmp_path / "other"
     for number in range(1, 9):

@@ -19,7 +19,7 @@ __all__ = ["dvm", "env", "local", "there"]
 
 @pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot"])
 def test_a_node_that_dies(local, env, prefix, tmp_path, name):
-    """What ran there runs again elsewhere: each task ends once."""
+    """Tasks of the node run again elsewhere: each task ends once."""
     mark = tmp_path / "go"
     work = f"until [ -e {mark} ]; do sleep 0.05; done"
     report = tmp_path / "report"
@@ -141,7 +141,7 @@ def test_ranks_of_a_daemon_that_dies_are_ended(local, env, stray, name):
 
 
 def test_a_node_that_dies_under_an_mpi_program(local, env, raw):
-    """It waits in a fence; too few nodes are left to run it again."""
+    """The program waits in a fence; too few nodes are left to run it again."""
     waits = map(str, raw("late", "2", "600"))
     number = local("submit", "-n2", "-N2", *waits).ok().lines
     wait_until(lambda: status(local)["running"] == 1)

@@ -73,7 +73,8 @@ def test_head_stops_before_the_end_that_squeue_tells(in_job):
 
 
 def test_head_of_a_job_whose_limit_was_extended_goes_on(in_job):
-    """It would have stopped in two seconds, and ended the task a second later."""
+    """Otherwise the head would have stopped in two seconds, and ended the task a second
+    later."""
     in_job.set_left("1-00:00:00\n")
     in_job.up("--journal", in_job.journal, end=BEFORE_S + 3).ok()
     in_job("run", "sleep", "5").ok()

@@ -50,7 +50,7 @@ def ends(journal):
 
 @pytest.fixture
 def journal(dvm, env, tmp_path):
-    """Of a DVM that is up; whatever becomes of it, it leaves nothing behind."""
+    """The journal of a DVM that is up; the DVM leaves nothing behind."""
     dvm(*UP, "--journal", tmp_path / "j").ok()
     yield tmp_path / "j" / "journal"
     dvm("down", "--cancel")
@@ -141,7 +141,7 @@ def head_of(env):
 
 
 def test_a_full_disk(dvm, env, journal, tmp_path):
-    """What runs goes on, and what can be written when there is room is."""
+    """Running tasks go on, and the pending records are written when there is room."""
     go = tmp_path / "go"
     dvm("submit", "sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done").ok()
     wait_until(lambda: status(dvm)["running"] == 1)
@@ -186,7 +186,7 @@ def report(dvm, journal):
 
 
 def test_a_report(dvm, env, journal):
-    """The same while the head is up and when it has gone."""
+    """The report is the same while the head is up and when it has gone."""
     dvm("submit", "--wait", "--array", "1-20", "-J", "many", "true").ok()
     dvm("submit", "--wait", "sh", "-c", "sleep 0.5; exit 3").failed()
     dvm("submit", "--wait", "-n", "5", "sh", "-c", "[ $PMI2X_DVM_RANK != 4 ]").failed()
@@ -293,7 +293,7 @@ def short(dvm, env, tmp_path):
 
 
 def test_a_head_that_is_told_to_end(dvm, env, short, tmp_path):
-    """What runs may finish; nothing is started; the rest is for the head that goes on."""
+    """Running tasks may finish; no task is started; the rest is for the next head."""
     journal = short("5")
     go = tmp_path / "go"
     scripts = [f"until [ -e {go} ]; do sleep 0.05; done", ONCE_LONG, "true"]
@@ -310,7 +310,7 @@ def test_a_head_that_is_told_to_end(dvm, env, short, tmp_path):
 
 
 def test_tasks_that_are_kept(dvm, short):
-    """What runs has no time at all."""
+    """Running tasks get no time at all."""
     journal = short("0")
     dvm("submit", "--array", "1-5", "sh", "-c", ONCE_LONG).ok()
     wait_until(lambda: status(dvm)["running"] == 2)
@@ -380,7 +380,7 @@ def test_tasks_that_are_ended_with_their_daemons(dvm, env, journal, tmp_path, fi
 
 
 def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
-    """What had ended is not run again, and its failures count."""
+    """Ended tasks are not run again, and their failures count."""
     go = tmp_path / "go"
     line = f"echo %d >> {tmp_path}/ran; until [ %d -lt 200 -o -e {go} ]; do sleep 0.05; done; [ %d != 3 ]"
     lines = [line % (i, i, i) for i in range(400)]
@@ -404,7 +404,8 @@ def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
 
 
 def test_a_batch_that_is_terminated(dvm, env, prefix, tmp_path):
-    """Its head lets finish what runs, and starts nothing; what is left is run the next time."""
+    """The head lets running tasks finish, and starts none; the rest is run the next
+    time."""
     line = f"echo %d >> {tmp_path}/ran; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     (tmp_path / "tasks").write_text("".join(line % i + "\n" for i in range(400)))
     command = "batch", "--local", "2", "--journal", tmp_path / "j", tmp_path / "tasks"

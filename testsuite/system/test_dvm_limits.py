@@ -44,7 +44,7 @@ def start(prefix, env, tmp_path):
 
 
 def test_running_tasks_continue_after_too_many_failures(one, start, tmp_path):
-    """One of four slots gets free by the failure, so a fifth task may start."""
+    """The failure frees one of four slots, so a fifth task may start."""
     child = start("submit", "--wait", "--max-fails", "0", "--array", "1-20", "sh", "-c", ONE_FAILS)
     while "1 task has failed, more than --max-fails allows" not in child.stderr.readline():
         pass
@@ -110,7 +110,7 @@ def narrow(dvm, env):
 
 @pytest.mark.parametrize(("wait", "tasks"), [(["--wait"], 1100), ([], 100)])
 def test_full_queue_is_waited_for(narrow, tmp_path, wait, tasks):
-    """Also when they are more than one request has."""
+    """Also when the tasks need more than one request."""
     command = "submit", *wait, "--array", f"1-{tasks}", "sh", "-c", "echo {} >> ran"
     narrow(*command).ok().says("queue of the DVM local is full: waiting for room")
     narrow("wait").ok()
@@ -155,7 +155,7 @@ def test_dropped_input_is_said(one, prefix, env):
 
 
 def test_task_can_submit_tasks(one, prefix):
-    """It finds the DVM in the directory that PMI2X_DVM_DIR of its submitter names."""
+    """The task finds the DVM by PMI2X_DVM_DIR of its submitter."""
     nested = f"{prefix}/bin/pmi2x-dvm run echo $PMI2X_DVM_TASK"
     assert one("run", "sh", "-c", nested).ok().lines == ["1"]
     assert one("run", prefix / "bin/pmi2x-dvm", "run", "sh", "-c", "echo $PMI2X_DVM_TASK").ok().lines == ["4"]
@@ -181,7 +181,7 @@ def test_terminal_shows_progress(prefix, env, one, tmp_path):
 
 
 def test_lost_node_is_named(local, start, env, tmp_path):
-    """Its tasks run again on the other node."""
+    """The node's tasks run again on the other node."""
     waits = ONE_FAILS.replace("= 1", "= none")
     child = start("submit", "--wait", "--array", "1-8", "sh", "-c", waits)
     wait_until(lambda: len(ran(tmp_path)) == 8)

@@ -68,7 +68,7 @@ def test_lines_that_are_no_text(local, tmp_path):
 
 
 def test_a_batch_that_cannot_be_begun(dvm, env, tmp_path):
-    """That is said before a DVM is started."""
+    """The error is reported before a DVM is started."""
     (tmp_path / "lines").write_text("true\n")
     batch = "batch", "--local", "1"
     dvm(*batch, tmp_path / "none").failed().says("cannot read")

@@ -158,7 +158,7 @@ def step_of(network, node):
 @pytest.mark.parametrize("network", [1], indirect=True)
 @pytest.mark.parametrize("orphan", [False, True], ids=["plain", "orphan"])
 def test_node_whose_processes_are_all_killed_refuses_a_call_of_the_head(network, tmp_path, orphan):
-    """That is the proof that its ranks have ended. The lease is 45 s."""
+    """The refused call proves that the node's ranks have ended. The lease is 45 s."""
     begin(network, "--journal", tmp_path / "j", *(["--orphan", "60"] if orphan else []))
     step = step_of(network, 0)
     for number in signal.SIGSTOP, signal.SIGKILL:
@@ -181,7 +181,8 @@ def test_daemon_that_is_killed_says_so_to_its_second_head(network, tmp_path):
 
 
 def test_node_that_is_given_up_is_ended_as_soon_as_it_can_be_reached(network, tmp_path):
-    """Its lease is 30 s. The tasks run elsewhere when it has said that its ranks have ended."""
+    """The lease is 30 s. The tasks run elsewhere when the node has reported the end of
+    its ranks."""
     begin(network, "--journal", tmp_path / "j", "--orphan", "30")
     network.link(0, "down")
     wait_until(lambda: network.state(0) == "lost")
@@ -194,7 +195,8 @@ def test_node_that_is_given_up_is_ended_as_soon_as_it_can_be_reached(network, tm
 
 
 def test_cancel_names_a_node_that_cannot_be_told(network, tmp_path):
-    """It tries for ten seconds; the ranks are ended as soon as the node can be reached."""
+    """cancel tries for ten seconds; the ranks are ended as soon as the node can be
+    reached."""
     begin(network, "--journal", tmp_path / "j", "--orphan", "60")
     network.link(0, "down")
     network("cancel", "--all").failed().says("node n0 cannot be reached: ranks there may run until")

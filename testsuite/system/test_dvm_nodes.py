@@ -112,7 +112,7 @@ def test_python_on_another_node(prefix, env, elsewhere):
 
 
 def test_a_client_on_another_node_that_is_killed(prefix, env, up, dvm):
-    """Its task is ended."""
+    """The task of the client is ended."""
     run_there = [prefix / "bin/pmi2x-dvm", "run", "sleep", "600"]
     child = subprocess.Popen(run_there, env={**env, "PMI2X_DVM": str(up)})
     wait_until(lambda: status(dvm)["running"] == 1)
@@ -190,7 +190,8 @@ def probe_in(pid):
 
 @pytest.mark.parametrize("language", ["c", "python"])
 def test_client_on_another_node_probes_its_head(prefix, env, up, dvm, tmp_path, language):
-    """It notices in a minute that the head's machine has died, and not after two hours."""
+    """The client notices within a minute that the head's machine has died, and not
+    after two hours."""
     script = "import pmi2x_dvm\npmi2x_dvm.connect().submit(['sleep', '600']).result()"
     command = {
         "c": [prefix / "bin/pmi2x-dvm", "run", "sleep", "600"],
@@ -246,7 +247,7 @@ def test_task_over_the_grace_of_a_leaving_node_is_moved(dvm, up):
 
 
 def test_one_of_the_first_does_not_come(client, launcher, env):
-    """What starts them goes on, as srun does with -K0; the DVM is given up."""
+    """The launcher goes on, as srun does with -K0; the DVM is given up."""
     launcher.write_text(launcher.read_text().replace("n=$PMI2X_DVM_NODES", "n=1"))
     few = "up", "-N2", "--within", "1", "--launcher", str(launcher)
     result = client({"SLURM_JOB_ID": JOB}, *few).failed()
@@ -285,7 +286,7 @@ def test_nodes_that_cannot_come(dvm, up, launcher):
 
 @pytest.mark.parametrize("who", ["launcher", "daemon"])
 def test_one_ends_before_all_have_come(who, prefix, dvm, up, launcher, env):
-    """Those that have come leave; those of before stay."""
+    """Nodes that have come leave; earlier nodes stay."""
     before, text = living(env["PMI2X_DVM_DIR"]), launcher.read_text()
     end = f"until [ -e {launcher}.end ]; do sleep 0.05; done; exit 4"
     launcher.write_text(text.replace("NODES", "NODES; : $((n -= 1))").replace("wait", end))
@@ -369,7 +370,7 @@ def test_second_dvm_of_a_job_needs_share(cluster, prefix, tmp_path):
 
 
 def test_connection_that_is_no_client_is_closed(up, dvm):
-    """It is closed, and nobody else is."""
+    """Only that connection is closed."""
     port = next(line for line in up.read_text().splitlines() if "head" in line).split()[2]
     with socket.create_connection(("127.0.0.1", int(port))) as s:
         s.sendall(b'{"op":"status"}\n')

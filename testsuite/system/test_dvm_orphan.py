@@ -20,7 +20,7 @@ UP = ("up", "--local", "2", "--slots", "4", "--grace", "5")
 
 @pytest.fixture
 def journal(dvm, env, tmp_path):
-    """Of a DVM that is up; whatever becomes of it, it leaves nothing behind."""
+    """The journal of a DVM that is up; the DVM leaves nothing behind."""
     dvm(*UP, "--orphan", "60", "--journal", tmp_path / "j").ok()
     yield tmp_path / "j" / "journal"
     dvm("down", "--cancel")
@@ -35,7 +35,8 @@ def lose_head(env):
 
 
 def has_ended(pid):
-    """Its sockets are closed, too: they are its threads', of which one may be writing."""
+    """True: the process has ended and closed its sockets, which its threads may still
+    be writing to."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
         threads = os.listdir(f"/proc/{pid}/task")
@@ -53,7 +54,7 @@ def resume(dvm, journal, *more):
 
 
 def until(path, then=":"):
-    """Of the shell: note that it runs, and wait."""
+    """A shell script: note that it runs, and wait."""
     return f"echo $$ >> {path.parent}/ran.$PMI2X_DVM_TASK.$PMI2X_DVM_RANK; until [ -e {path} ]; do sleep 0.05; done; {then}"
 
 
@@ -63,7 +64,7 @@ def ran(tmp_path):
 
 
 def test_running_tasks_go_on(dvm, env, journal, tmp_path):
-    """The same processes; what ends while there is no head has ended."""
+    """The same processes go on; tasks that end without a head have ended."""
     dvm("submit", "--array", "1-7", "sh", "-c", until(tmp_path / "go")).ok()
     dvm("submit", "sh", "-c", until(tmp_path / "early", "exit 3")).ok()
     dvm("submit", "--array", "1-2", "sh", "-c", until(tmp_path / "go")).ok()
@@ -142,7 +143,7 @@ def as_many_as_fit(dvm, tmp_path, tasks):
 
 
 def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
-    """The same command takes up what runs: no line is run twice."""
+    """The same command takes up the running tasks: no line is run twice."""
     (tmp_path / "lines").write_text(f"{until(tmp_path / 'go')}\n" * 8)
     command = (
         "batch", "--local", "2", "--orphan", "60", "--journal", tmp_path / "j", tmp_path / "lines",
@@ -184,7 +185,7 @@ def test_an_mpi_program_over_nodes(dvm, env, journal, raw, tmp_path):
 
 
 def test_no_head_comes(dvm, env, tmp_path):
-    """What runs is asked to end, and nothing is left."""
+    """Running tasks get SIGTERM, and nothing is left."""
     dvm(*UP, "--orphan", "1", "--journal", tmp_path / "j").ok()
     trap = f"trap 'echo asked > {tmp_path}/asked; exit' TERM; "
     dvm("submit", "sh", "-c", trap + until(tmp_path / "go")).ok()
@@ -225,7 +226,7 @@ def test_more_nodes_than_wait(dvm, env, journal):
 
 
 def test_cancelled_tasks_end(dvm, env, journal, tmp_path):
-    """It does not end before another head comes, who asks again."""
+    """A cancelled task does not end before another head comes, which cancels it again."""
     trap = f"trap '[ -e {tmp_path}/deaf ] || exit 5' TERM; "
     (tmp_path / "deaf").touch()
     dvm("submit", "sh", "-c", trap + until(tmp_path / "go")).ok()
@@ -244,7 +245,7 @@ def test_one_head_at_a_time(dvm, env, journal):
 
 
 def test_unreadable_list_of_daemons_is_an_error(dvm, env, journal, tmp_path):
-    """They wait on, for a head that finds them."""
+    """The daemons wait on, for a head that finds them."""
     dvm("submit", "sh", "-c", until(tmp_path / "go")).ok()
     wait_until(lambda: ran(tmp_path))
     lose_head(env)
@@ -355,7 +356,7 @@ def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, raw, tmp_path):
 
 
 def test_a_spawn_whose_head_is_lost(dvm, env, journal, raw, tmp_path):
-    """It fails, and who has asked goes on; what was spawned ends with the next head."""
+    """The spawn fails, and its caller goes on; spawned tasks end with the next head."""
     child, pid = tmp_path / "child", tmp_path / "pid"
     child.write_text(f"#!/bin/sh\necho $$ >{pid}.new; mv {pid}.new {pid}\nexec sleep 600\n")
     child.chmod(0o755)

@@ -51,7 +51,7 @@ def memory(env):
 
 
 def reasons(dvm, task):
-    """Of a task that may not be there yet."""
+    """The reasons of a task that may not exist yet."""
     result = dvm("why", "--json", str(task))
     return [] if result.code else json.loads(result.stdout)["reasons"]
 
@@ -92,7 +92,7 @@ def test_reader_that_comes_back_gets_all(one, start):
 
 
 def test_end_of_a_task_does_not_wait_for_its_reader(one, start):
-    """What the pipes hold at the end goes beyond the window."""
+    """Bytes in the pipes at the end are sent beyond the window."""
     client = start("run", "head", "-c", str(SIZE), "/dev/zero", stdout=subprocess.PIPE)
     until_unread(one, 1)
     one("cancel", "1").ok()

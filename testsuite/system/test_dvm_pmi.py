@@ -43,7 +43,7 @@ def test_an_mpi_program_that_aborts(four, compile_program):
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_a_rank_that_others_wait_for(four, raw, version):
-    """It ends well while they are, or soon will be, in a fence."""
+    """The rank exits well while others are in a fence, or soon will be."""
     result = four(*raw("leave", version, "exit", "0", "2"))
     assert result.code == 1, str(result)
     result.says("fence 1 failed: rank 2 (node local")
@@ -53,7 +53,8 @@ def test_a_rank_that_others_wait_for(four, raw, version):
 @pytest.mark.parametrize("leaver", [0, 1])
 @pytest.mark.parametrize("waits", ["", "until [ -e gone ]; do sleep 0.02; done;"])
 def test_a_node_whose_rank_never_uses_pmi(local, raw, tmp_path, leaver, waits):
-    """It ends well, before or after the other node's rank waits for it in a fence."""
+    """The rank exits well, before or after the other node's rank waits for it in a
+    fence."""
     use = " ".join(map(str, raw("exchange", "1")))
     script = f"[ $PMI_RANK = {leaver} ] && {{ touch gone; exit 0; }}; {waits} exec {use}"
     result = local("run", "-n2", "-N2", "sh", "-c", script, cwd=tmp_path)
@@ -63,7 +64,8 @@ def test_a_node_whose_rank_never_uses_pmi(local, raw, tmp_path, leaver, waits):
 
 @pytest.mark.parametrize("how, code", [("exit", 3), ("kill", 128 + signal.SIGKILL)])
 def test_a_rank_that_fails_between_fences(four, raw, how, code):
-    """Others may be in one or not: how it ended counts, not what that does to them."""
+    """Other ranks may be in a fence or not: the exit code counts, not its effect on
+    them."""
     assert four(*raw("leave", "1", how, "3", "2")).code == code
 
 
@@ -85,7 +87,7 @@ def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw):
 
 
 def test_a_task_without_pmi_pays_for_none(local, env, raw, tmp_path):
-    """Its daemons make no agent, and with that no shared memory, until a rank speaks."""
+    """The task's daemons make no agent, and so no shared memory, until a rank uses PMI."""
     pids = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
 
     def daemons_with_memory():
@@ -150,7 +152,7 @@ def test_a_pmix_server_that_is_killed(local, open_mpi_hello, env, tmp_path):
 
 
 def test_an_open_mpi_program_where_nobody_serves_pmix(dvm, prefix, env, open_mpi, tmp_path):
-    """Each rank is alone, and it is said why."""
+    """Each rank is a singleton, and the reason is printed."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("pmi2x-dvm-head", "pmi2x-dvmd", "pmi2x-dvm-zygote"):
@@ -165,7 +167,7 @@ def test_an_open_mpi_program_where_nobody_serves_pmix(dvm, prefix, env, open_mpi
 
 
 def test_a_daemon_that_is_killed_leaves_no_files(local, open_mpi_hello, env, tmp_path):
-    """Those of its PMIx server, which ends with it."""
+    """The files of its PMIx server, which ends with the daemon."""
     env["TMPDIR"] = str(tmp_path)
     local("down").ok()
     local("up", "--local", "1", "--slots", "4").ok()
@@ -179,7 +181,7 @@ def test_a_daemon_that_is_killed_leaves_no_files(local, open_mpi_hello, env, tmp
 def test_open_mpi_programs_in_an_allocation(
     cluster, prefix, tmp_path, open_mpi_hello, open_mpi
 ):
-    """Of Open MPI 5 and 4.1, which looks for a step of Slurm."""
+    """Programs of Open MPI 5 and of 4.1, which looks for a step of Slurm."""
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
     older = open_mpi(HELLO, "Debian")

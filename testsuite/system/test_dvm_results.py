@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What people see of tasks that have ended: listings, lines about failures, files of results."""
+"""What users see of ended tasks: listings, lines about failures, files of results."""
 
 import json
 import os

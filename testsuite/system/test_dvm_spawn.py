@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tasks of pmi2x-dvm ask for while they run: other tasks, and names that all share."""
+"""Requests of running tasks of pmi2x-dvm: other tasks, and names that all tasks share."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def test_spawn_waits_for_room(local, spawner, tmp_path):
 
 
 def test_spawn_of_what_can_never_fit(local, raw, env):
-    """It is refused at once, for the parent would wait forever."""
+    """The spawn is rejected at once: its parent would wait forever."""
     result = local("run", "-n8", *raw("spawn", "true")).ok()
     assert result.stdout.count("spawn answered") == 8, result
     assert "rc 0" not in result.stdout
@@ -165,7 +165,7 @@ def test_names(local, compile_program):
 
 
 def test_two_tasks_meet(local, mpich):
-    """One publishes a port, and the other looks it up and connects."""
+    """One task publishes a port, and the other one looks it up and connects."""
     meet = mpich("programs/mpi-meet.c")
     submitted = [
         local("submit", "--time", "1", "-n2", "-N2", meet, role, "here").ok().lines[0]
@@ -176,7 +176,7 @@ def test_two_tasks_meet(local, mpich):
 
 
 def test_names_go_with_their_task(local, raw):
-    """Then another task may publish the same."""
+    """Then another task may publish the same name."""
 
     def name(what):
         return local("run", "--pmi", *raw("name", what, "here")).ok().lines[0]

@@ -42,7 +42,7 @@ def test_cancelled_task_that_exits_well(local, tmp_path):
 
 
 def test_failure_before_the_head_was_lost(dvm, env, tmp_path):
-    """Of submit --wait and wait that did not come to their end, and of one that did."""
+    """The exit status of submit --wait and of waits, interrupted and complete."""
     up = "up", "--local", "1", "--slots", "4"
     dvm(*up, "--journal", tmp_path / "j").ok()
     dvm("submit", *FAIL).ok()

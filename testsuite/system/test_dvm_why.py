@@ -77,7 +77,7 @@ def test_a_node_that_does_not_use_pmi(local, raw):
 
 
 def test_a_node_that_is_silent(local, env, tmp_path):
-    """It is named, and the others have answered."""
+    """why names the silent node, and has the answers of the others."""
     mark = tmp_path / "here"
     task = submit(local, "-n2", "-N2", "sh", "-c", f"touch {mark}$PMI2X_DVM_RANK; sleep 600")
     wait_until(lambda: len(list(tmp_path.glob("here?"))) == 2)

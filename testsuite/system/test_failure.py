@@ -27,7 +27,7 @@ def test_rank_leaves_without_finalize(srun, raw, version, how, end):
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_rank_killed_in_the_middle_of_init(srun, raw, version):
-    """It has named its PMI version and said nothing more."""
+    """The rank has sent its PMI version and nothing more."""
     result = srun("-N4", "-n8", *raw("leave", version, "half", "0", "5"))
     result.failed()
     assert result.seconds < SOON_S, result
@@ -36,7 +36,7 @@ def test_rank_killed_in_the_middle_of_init(srun, raw, version):
 
 
 def test_rank_leaves_a_grandchild_behind(srun, raw):
-    """Its end is noticed although PMI_FD stays open."""
+    """The rank's end is noticed although PMI_FD stays open."""
     result = srun("-N2", "-n4", *raw("leave", "2", "orphan", "3", "3"))
     result.failed()
     assert result.seconds < SOON_S, result
@@ -44,7 +44,7 @@ def test_rank_leaves_a_grandchild_behind(srun, raw):
 
 
 def test_rank_leaves_with_exit_code_0(srun, raw):
-    """Also a rank that ends well must not be waited for."""
+    """A rank that exits well must not be waited for either."""
     result = srun("-N2", "-n4", *raw("leave", "1", "exit", "0", "2"))
     assert result.seconds < SOON_S, result
     assert "fence came back" not in result.stdout, result
@@ -112,7 +112,7 @@ ENDS = {
 
 
 def without_rank_3(program, how="exit 5"):
-    """It goes before it starts PMI."""
+    """Rank 3 exits before it starts PMI."""
     return ["sh", "-c", f'[ "$PMI_RANK" = 3 ] && {how}; exec {program}']
 
 
@@ -139,7 +139,7 @@ def is_ended(result, how="exit 5"):
 
 
 def is_not_ended(result):
-    """Each rank says something, and one of them has the code."""
+    """Each rank prints its line, and one of them exits with the code."""
     assert result.seconds < SOON_S, result
     assert result.code not in (0, 5, 137), result
     assert "ending step" not in result.stderr, result
@@ -161,7 +161,7 @@ def test_cause_with_our_library(srun, probe, variable):
 
 
 def test_cause_with_many_ranks(srun, hello):
-    """What is printed grows with the nodes, not with the ranks."""
+    """The output grows with the nodes, not with the ranks."""
     result = srun("-N8", "-n64", *without_rank_3(hello)).failed()
     is_ended(result)
     assert len(result.stderr.splitlines()) < 40, result
@@ -178,7 +178,7 @@ def test_step_that_is_not_to_be_ended(srun, hello):
 
 
 def test_ranks_that_finalize_and_end_badly(srun, probe):
-    """They go on with the error, and the step has failed all the same."""
+    """The other ranks go on, and the step has failed nevertheless."""
     program = without_rank_3(f"{probe} fence")
     result = srun("-N4", "-n8", *program, env=GO_ON).failed()
     assert result.stderr.count("pmi2x-probe: rank") >= 7, result
@@ -197,7 +197,7 @@ def test_explicit_no_wins(srun, hello, words, env):
     "words, env", [(["-K"], {}), (["-K1"], {}), ([], {"SLURM_KILL_BAD_EXIT": "1"})]
 )
 def test_explicit_yes_wins(srun, hello, words, env):
-    """Also where the exit is none that Slurm takes for bad."""
+    """Also for exit codes that Slurm does not take for failures."""
     program = without_rank_3(hello, "exit 0")
     result = srun("-N4", "-n8", *words, *program, env={**GO_ON, **env})
     assert result.seconds < SOON_S, result
@@ -218,7 +218,7 @@ def test_program_that_goes_on_without_a_rank(srun, raw, version, tmp_path):
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_failure_that_all_survive(srun, raw, version, tmp_path):
-    """It is said when it happens; the step has not failed."""
+    """The failure is reported when it happens; the step has not failed."""
     tmp_path.chmod(0o777)
     words = raw("goes_on", version, "3", "0", tmp_path, "fence")
     result = srun("-N4", "-n8", *words, env=GO_ON).ok()

@@ -114,7 +114,7 @@ ALONE = ["-w", "n[1-8]", "-n8", "--ntasks-per-node=1"]
 @pytest.mark.parametrize("how", ["0", "kill"])
 @pytest.mark.parametrize("victim", [1, 2, 7])
 def test_node_ends_before_anyone_connects(cluster, faulty, victim, how):
-    """Whoever connects to it is refused, like by a node that starts late."""
+    """Nodes that connect to it are refused, as by a node that starts late."""
     node = f"n{victim + 1}"
     step = faulty(
         "touch=at", f"{victim}:gate=now", f"{victim}:die={how}", "gate=go",
@@ -134,7 +134,7 @@ def test_node_ends_before_anyone_connects(cluster, faulty, victim, how):
 
 @pytest.mark.parametrize("version", ["PMI2X_DISABLE", "PMI2X_NOSHM"])
 def test_rank_ends_over_the_socket(faulty, version):
-    """The same without what libpmi2x has beyond plain PMI-2."""
+    """The rank uses plain PMI-2, without what libpmi2x adds."""
     victim = max(ranks_of("n2"))
     step = faulty(
         *words_of("fence", "during", "kill", victim), env={version: "1"}
@@ -150,7 +150,7 @@ STALL = re.compile(
 
 
 def test_stopped_rank_times_out(faulty):
-    """It is reported at growing intervals, then the fence fails by its name."""
+    """The rank is reported at growing intervals; then the fence fails with its name."""
     env = {"PMI2X_STALL_REPORT": "1", "PMI2X_COLLECTIVE_TIMEOUT": "5"}
     step = faulty(
         "init", "fence", "3:stop", "fence",
@@ -168,7 +168,7 @@ def test_stopped_rank_times_out(faulty):
 
 @pytest.mark.plain("putting a task in its control groups takes 0.1 s here")
 def test_many_ranks_abort_at_once(faulty):
-    """Their aborts are merged on their way: srun names one, at once and at the end."""
+    """The aborts are merged on their way: srun names one, at once and at the end."""
     layout = ["-N16", f"-n{ABORTING}", f"--ntasks-per-node={ABORTING // 16}"]
     step = faulty("init", "fence", "abort=no-more", options=layout)
     result = step.fails(r"rank \d+ on node n\d+ called abort: no-more")

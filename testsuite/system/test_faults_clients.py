@@ -26,7 +26,7 @@ def test_odd_client(srun, raw, tmp_path, how):
 
 
 def test_client_that_never_reads(cluster, raw, tmp_path):
-    """Its agent stops reading from it, serves the others, and loses nothing."""
+    """The agent stops reading from this client, serves the others, and loses nothing."""
     argv = ["srun", f"--mpi={cluster.kind}", "-w", "n[1-2]", "-n4"]
     argv += ["--ntasks-per-node=2", *raw("misbehave", "deaf", tmp_path)]
     with cluster.start(*argv, stdin=subprocess.DEVNULL, stderr=None) as job:

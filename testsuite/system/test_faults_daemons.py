@@ -25,7 +25,7 @@ HOLDER = 9  # keeps a fence open until the test says go
 CANCELS = int(os.environ.get("PMI2X_TEST_CANCELS", 20))
 CANCELS_AT_ONCE = 4
 CANCEL_SPAN_S = 2.0  # from before the launch to the last collectives
-# None ends before its scancel, however fast the machine is.
+# No step ends before its scancel, however fast the machine is.
 EVERYTHING = ["fence", "allgather", "ring", "ifence", "wait"] * 20 + ["gate=go"]
 
 
@@ -58,7 +58,8 @@ def test_step_daemon_killed_while_nobody_waits(cluster, faulty, where):
 
 @pytest.mark.parametrize("where", NODES)
 def test_step_daemon_killed_before_wireup(cluster, faulty, where):
-    """Nobody has a connection with it: who waits for it is told who it is."""
+    """No node has a connection with it: nodes that wait for it get an error with its
+    name."""
     node = NODES[where]
     step = faulty("touch=at", "gate=go", "init", "fence")
     step.wait_for("at", RANKS)
@@ -92,7 +93,8 @@ def test_step_daemon_killed_before_its_ranks_run(
 
 
 def srun_hears(step, tool, node):
-    """Is srun connected with the agent of a node? Those that have left are silent."""
+    """True: srun is connected with the agent of a node. Agents that have left are
+    silent."""
     shown = step.cluster.run(tool, "--json", "--live", f"{step.job()}.0")
     nodes = json.loads(shown.stdout)["nodes"] if not shown.code else []
     return any(one["node"] == node and one["answered"] for one in nodes)
@@ -119,7 +121,8 @@ def test_step_daemon_killed_when_all_others_have_left(cluster, faulty, tool):
 
 @pytest.mark.parametrize("where", ["inner", "leaf"])
 def test_step_daemon_killed_while_others_leave(cluster, faulty, where):
-    """Its agent answers their goodbyes, and is then the only one who can tell."""
+    """The agent of that node answers the goodbyes, and is then the only one that can
+    report it."""
     node = NODES[where]
     stay = ranks_of(node)
     others = sorted(RANKS - stay)
@@ -139,7 +142,7 @@ def test_step_daemon_killed_while_others_leave(cluster, faulty, where):
 
 
 def test_srun_killed(cluster, faulty):
-    """What srun leaves behind for such a case ends the job."""
+    """The process that srun leaves behind for this case ends the job."""
     step = faulty("init", "fence", "touch=in", f"{HOLDER}:gate=go", "fence")
     step.wait_until_in("in", RANKS - {HOLDER})
     step.srun.kill()
@@ -161,7 +164,7 @@ def test_srun_told_to_end(faulty, number):
 
 
 def seed():
-    """Of the random moments; the failing one's is in the test's output."""
+    """The seed of the random moments; a failing one is in the test's output."""
     wanted = os.environ.get("PMI2X_TEST_SEED")
     return int(wanted) if wanted else random.randrange(1 << 32)
 
@@ -250,8 +253,8 @@ def job(cluster):
 
 
 def test_step_that_fails_while_it_is_launched(cluster, faulty, job):
-    """It is ended when all nodes have answered: srun waits KillWait for tasks that
-    slurmd is asked to start when their step has been killed."""
+    """The step is ended when all nodes have answered: srun waits KillWait for tasks
+    that slurmd is asked to start after their step was killed."""
     with stopped(daemon(cluster, "slurmd", "n5")):
         step = faulty(
             "init",

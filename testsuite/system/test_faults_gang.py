@@ -46,7 +46,7 @@ def are_stopped(step):
 
 
 def wait_for_a_turn_of_others(step):
-    """It stands still for longer than the limits, and then goes on."""
+    """The step stands still for longer than the limits, and then goes on."""
     since = None
 
     def has_stood_long():

@@ -75,7 +75,7 @@ def test_link_cut_in_the_middle_of_a_chunk(cluster, faulty, stopped):
 
 
 def test_peer_that_stops_reading(cluster, faulty, stopped):
-    """It is named, and nothing is lost when it goes on."""
+    """The node is named, and nothing is lost when it goes on."""
     env = {"PMI2X_STALL_REPORT": "1"}
     step, inner = large_fence(cluster, faulty, stopped, env=env)
     step.wait_until_says(r"fence \d: .*n2")
@@ -107,7 +107,7 @@ def stopped_root(faulty, stopped, **options):
 
 
 def test_stopped_root(faulty, stopped):
-    """It is named, though it is the one that tells srun, and can go on."""
+    """The root is named, though it reports to srun, and can go on."""
     step, root = stopped_root(faulty, stopped, env={"PMI2X_STALL_REPORT": "1"})
     pattern = r"fence 1: \d+ s, .*; no answer from node n1\n"
     step.wait_until_says(pattern)

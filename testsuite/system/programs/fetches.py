@@ -25,7 +25,7 @@ FLOOD = 300  # over what a rank may have under way
 
 
 def flood(client, peer):
-    """Those over the limit are refused, the others are given up."""
+    """Fetches over the limit are rejected, and the others are given up."""
     for i in range(FLOOD):
         client.send("pmi2x-fetch", rank=peer, key="never", timeout=-1, thrid=i)
     client.send("pmi2x-fetch-cancel", thrid="end")

@@ -17,7 +17,7 @@ LONG = ",".join(f"{rank:06}" for rank in range(10000))
 
 
 def member(client, name, ranks, tag):
-    """What every member puts, each reads after their barrier."""
+    """Each member reads after the barrier what every member has put."""
     client.put(f"{name}-{pmi.RANK}", f"of-{pmi.RANK}")
     group = ",".join(map(str, ranks))
     answer = client.ask("barrier_in", group=f"{group}:{tag}")
@@ -102,9 +102,9 @@ def is_there(pid):
 
 
 def without(client):
-    """What the others say to each other passes the node of the first, which leaves. One
-    of them says when it has gone: by what each sees itself they would part, and wait
-    for each other in different barriers."""
+    """Messages between the other members pass the node of the first member, which
+    leaves. One member reports when it has gone: if each noticed by itself, they would
+    wait for each other in different barriers."""
     if pmi.RANK == 0:
         client.put("pid", str(os.getpid()))
     client.fence()

@@ -71,7 +71,7 @@ def endpoint(address):
 
 
 def prove(port, job, here, there, secret):
-    """All of a connector's handshake, with a secret of our choice."""
+    """The handshake of a connector, with a secret of our choice."""
     link, nonce = connect(port), os.urandom(24)
     link.sendall(hello(job, int(here), int(there), nonce))
     answer = read_message(link)
@@ -92,7 +92,7 @@ def prove(port, job, here, there, secret):
 
 
 def replay(port, *recorded):
-    """What another connection has sent, each part after an answer."""
+    """Send what another connection has sent, each part after an answer."""
     link = connect(port)
     for index, part in enumerate(recorded):
         link.sendall(bytes.fromhex(part))
