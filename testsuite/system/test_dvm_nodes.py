@@ -131,21 +131,22 @@ def secret_of(file):
     return next(line for line in file.read_text().splitlines() if "secret" in line)
 
 
-def test_another_user_on_another_node(prefix, env, up, dvm, ordinary_user, tmp_path):
+def test_another_user_on_another_node(prefix, env, up, dvm, ordinary_user, public):
     """He cannot read the file, and is not heard without the secret."""
     for path in up.parents[:3]:
         path.chmod(0o755)
     assert run([*ordinary_user, "cat", up]).code
-    guess = tmp_path / "guess"
+    guess = public / "guess"
     guess.write_text(up.read_text().replace(secret_of(up), "secret " + "0" * 64))
     guess.chmod(0o600)
     shutil.chown(guess, "daemon")
-    base = tmp_path / "his"
+    base = public / "his"
     base.mkdir(mode=0o700)
     shutil.chown(base, "daemon")
     his = {**env, "PMI2X_DVM_DIR": str(base), "PMI2X_DVM": str(guess)}
     ask = [*ordinary_user, prefix / "bin/pmi2x-dvm", "ps"]
     run(ask, env=his).failed().says("another DVM answers there")
+    run(ask, env={**his, "PMI2X_DVM": str(up)}).failed().says("the file must be yours")
     up.parent.chmod(0o700)
     assert dvm("status").ok().lines[0].startswith(f"DVM job{JOB}")
 

@@ -43,7 +43,7 @@ static int read_file(const char *file, struct welcome *w)
 	FILE *in;
 
 	if (fd < 0)
-		return errno == ELOOP ? -EPERM : -errno;
+		return errno == ELOOP || errno == EACCES ? -EPERM : -errno;
 	rc = check_file(fd);
 	in = rc ? NULL : fdopen(fd, "r");
 	if (!in) {
