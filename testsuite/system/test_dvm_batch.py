@@ -308,10 +308,12 @@ def test_output_of_a_killed_batch_comes_from_the_head(start, here, tasks):
     tasks.write(tasks.waiting("a") + "; echo out", tasks.line("b", "until [ -e end ]; do sleep 0.05; done"))
     batch = start(*LOCAL, "tasks")
     wait_until(lambda: len(tasks.ran()) == 2)
-    other = start("wait", "2")
+    until_end = "touch other; until [ -e end ]; do sleep 0.05; done"
+    other = start("run", "-c", "0", "sh", "-c", until_end)  # so that the DVM goes on
+    wait_until((tasks.go.parent / "other").exists)
     batch.send_signal(signal.SIGSTOP)
     tasks.go.touch()
-    wait_until(lambda: status(here)["running"] == 1)
+    wait_until(lambda: status(here)["running"] == 2)
     batch.kill()
     batch.wait()
     again = start(*LOCAL, "tasks")
