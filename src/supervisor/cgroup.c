@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libio/fd.h"
+
 #define FILE_BYTES_MAX 16   /* of "/cgroup.procs" and the like */
 #define PIDS_BYTES_MAX 4096 /* of cgroup.procs, for one round of killing */
 #define CPUS_BYTES_MAX 8192 /* of cpuset.cpus */
@@ -272,18 +274,6 @@ static int read_file(const char *path, char *text, size_t size)
 	return rc;
 }
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
-
 /* A site without ConstrainCores has no such file there, or an empty one. */
 static int copy_of_user(const char *dir, const char *name)
 {
@@ -298,7 +288,7 @@ static int copy_of_user(const char *dir, const char *name)
 		return rc < 0 && rc != -ENOENT ? rc : 0;
 	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return write_file(path, text);
+	return fd_write_text(path, text);
 }
 
 int leaf_make(const struct leaf *leaf)

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libio/fd.h"
 #include "libutil/decimal.h"
 
 #define CPUS_MAX 8 /* cpu_set_t, of 1,024 CPUs each */
@@ -29,19 +30,6 @@ static int failed(char why[CONFINE_WHY_MAX], int rc, const char *what,
 {
 	snprintf(why, CONFINE_WHY_MAX, "cannot %s%s: %s", what, name,
 		 strerror(-rc));
-	return rc;
-}
-
-/* A short text into a file of the kernel's. */
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		rc = -errno;
-	close(fd);
 	return rc;
 }
 
@@ -81,7 +69,7 @@ static int join(const char *cgroup)
 	if (snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return write_file(path, "0"); /* its last writer */
+	return fd_write_text(path, "0"); /* its last writer */
 }
 
 /*
@@ -107,7 +95,7 @@ static int join_cgroups(const struct confine_options *o, bool root,
 /* Slurm keeps its daemons from being killed for memory; not the agent. */
 static int reset_oom_score(bool root, char why[CONFINE_WHY_MAX])
 {
-	int rc = write_file("/proc/self/oom_score_adj", "0");
+	int rc = fd_write_text("/proc/self/oom_score_adj", "0");
 
 	return rc && root ? failed(why, rc, "reset oom_score_adj", "") : 0;
 }

@@ -4,7 +4,9 @@
 #define PMI2X_FD_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Close it, if it is there; then it is not any more. */
@@ -27,6 +29,16 @@ static inline int fd_write_all(int fd, const char *data, size_t len)
 		len -= n > 0 ? (size_t)n : 0;
 	}
 	return 0;
+}
+
+/* Write a short text into a file of the kernel's, at once. 0 or a negative errno. */
+static inline int fd_write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+
+	fd_close(&fd);
+	return rc;
 }
 
 #endif
