@@ -10,6 +10,7 @@ libsupervisor_la_SOURCES = \
 	src/supervisor/mpi_program.c src/supervisor/mpi_program.h \
 	src/supervisor/spawn_pmixd.c \
 	src/supervisor/pmix_env.c src/supervisor/pmix_env.h \
+	src/supervisor/pmixd_process.c src/supervisor/pmixd_process.h \
 	src/supervisor/pmix_library.c src/supervisor/pmix_library.h \
 	src/supervisor/process_time.c src/supervisor/process_time.h \
 	src/supervisor/requests.c \

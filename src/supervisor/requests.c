@@ -496,8 +496,8 @@ static void set_fds(const struct supervisor *s, struct pollfd *fds)
 	fds[SERVICE_AGENT_END].fd = v->agent.pidfd;
 	fds[SERVICE_WAKE].fd = s->wake;
 	fds[SERVICE_TOPOLOGY].fd = s->topology.child.fd;
-	fds[SERVICE_PMIX].fd = x->child.fd;
-	fds[SERVICE_PMIX_END].fd = x->child.fd < 0 ? -1 : x->child.pidfd;
+	fds[SERVICE_PMIX].fd = x->process.child.fd;
+	fds[SERVICE_PMIX_END].fd = x->process.child.fd < 0 ? -1 : x->process.child.pidfd;
 	pmix_set_fds(s, &fds[SERVICE_PMIX_DUE]);
 }
 

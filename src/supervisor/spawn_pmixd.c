@@ -27,11 +27,6 @@
 #include "supervisor/accept_user.h"
 #include "supervisor/user_dir.h"
 
-#define MORE_MAX (PMIXD_ARGS - 5 + LEAF_DIRS_MAX) /* behind STEP and NODE */
-#define PORT_TEXT 8
-#define END_MS 1000 /* for the kernel to end what has been killed */
-
-_Static_assert((int)PMIXD_FD_END <= (int)AGENT_FD_END, "descriptors are moved up to there");
 _Static_assert(PMIXD_ARGS + LEAF_DIRS_MAX <= CHILD_ARGS_MAX, "arguments");
 
 /* ---- before it is started ---- */
@@ -51,8 +46,8 @@ int pmix_open(struct supervisor *s)
 	struct pmix *x = &s->pmix;
 	int rc;
 
-	x->child = CHILD_NONE;
-	x->listener = x->old = x->agent = x->agents = x->dir = -1;
+	x->process = PMIXD_PROCESS_NONE;
+	x->listener = x->old = x->agent = x->agents = -1;
 	x->rank = x->done = x->over = x->program = x->client = -1;
 	if (s->options.pmix.when == PMIX_START_NEVER)
 		return 0;
@@ -134,7 +129,7 @@ static void end(struct supervisor *s)
 	struct pmix *x = &s->pmix;
 
 	x->state = PMIX_ENDED;
-	child_hang_up(&x->child);
+	child_hang_up(&x->process.child);
 	fd_close(&x->listener);
 	fd_close(&x->old);
 	fd_close(&x->client);
@@ -158,12 +153,11 @@ static void end_with_step(struct supervisor *s)
 	end(s);
 }
 
-static void fail(struct supervisor *s, const char *what, const char *why)
+static void fail(struct supervisor *s, const char *how)
 {
 	char line[SUPERVISOR_WHY_MAX];
 
-	snprintf(line, sizeof(line), "the PMIx server of node %.64s %s%.300s",
-		 supervisor_node_name(s), what, why);
+	pmixd_process_why(line, sizeof(line), supervisor_node_name(s), how);
 	log_error(s->log, "%s", line);
 	service_kill(s, line);
 	end(s);
@@ -171,52 +165,28 @@ static void fail(struct supervisor *s, const char *what, const char *why)
 
 /* ---- starting it ---- */
 
-static int execute(struct supervisor *s, int *host)
-{
-	struct pmix *x = &s->pmix;
-	const struct supervisor_pmix_options *o = &s->options.pmix;
-	char port[PORT_TEXT], *more[MORE_MAX + 1] = {
-		(char *)o->dir, (char *)o->library, (char *)o->gds,
-		(char *)o->collect, port,
-	};
-	int none = -1, *const fds[] = { &x->agent, host, &x->listener, &x->old, &none };
-	struct child_program p = launch_program(s, x->program, "pmi2x-pmixd");
-	int rc;
-
-	if (x->program < 0)
-		return x->program;
-	snprintf(port, sizeof(port), "%u", x->port);
-	memcpy(more + PMIXD_ARGS - 5, x->leaf.dirs, sizeof(x->leaf.dirs));
-	p.more = more;
-	p.fds = fds;
-	p.nfds = sizeof(fds) / sizeof(*fds);
-	rc = child_start(&x->child, &p);
-	fd_close(&x->program);
-	return rc;
-}
-
 static int start(struct supervisor *s)
 {
 	const struct supervisor_pmix_options *o = &s->options.pmix;
-	int rc, host = -1;
+	struct pmix *x = &s->pmix;
+	const struct child_program p = launch_program(s, x->program, "pmi2x-pmixd");
+	const struct pmixd_options options = {
+		o->dir, o->library, o->gds, o->collect, x->port, x->leaf.dirs, false,
+	};
+	int *const fds[] = { &x->agent, &x->listener, &x->old };
+	int rc;
 
 	child_become_root();
-	rc = leaf_make(&s->pmix.leaf);
-	if (rc)
-		return rc;
-	s->pmix.dir = user_dir_make(o->dir, s->options.program.uid,
-				    s->options.program.gid);
-	if (s->pmix.dir < 0)
-		return s->pmix.dir;
-	rc = child_connect(&s->pmix.child, &host);
-	rc = rc ? rc : execute(s, &host);
-	fd_close(&host);
+	rc = leaf_make(&x->leaf);
+	rc = rc ? rc : pmixd_process_start(&x->process, &p, &options, fds);
+	fd_close(&x->program);
 	return rc;
 }
 
 void pmix_begin(struct supervisor *s)
 {
 	struct pmix *x = &s->pmix;
+	char how[PMIXD_WHY_MAX];
 	int rc;
 
 	if (x->state != PMIX_WAITING)
@@ -230,7 +200,8 @@ void pmix_begin(struct supervisor *s)
 	}
 	rc = rc ? rc : start(s);
 	if (rc) {
-		fail(s, "cannot be started: ", strerror(-rc));
+		snprintf(how, sizeof(how), "cannot be started: %s", strerror(-rc));
+		fail(s, how);
 		return;
 	}
 	fd_close(&x->listener);
@@ -249,60 +220,33 @@ static void on_ready(struct supervisor *s, const struct host_msg *m)
 	x->state = PMIX_READY;
 }
 
-/* The client that was accepted before it ran. */
-static void pass_client(struct pmix *x)
-{
-	const struct host_msg m = { .type = HOST_CLIENT, .number = x->client_is_old };
-	const struct passed_fds fds = { .count = 1, .fds = { x->client } };
-
-	if (x->client >= 0)
-		(void)host_msg_send_with(x->child.fd, &m, &fds);
-	fd_close(&x->client);
-}
-
 static void on_serves(struct supervisor *s)
 {
-	pass_client(&s->pmix);
+	if (s->pmix.client >= 0) /* it was accepted before */
+		(void)pmixd_process_let_in(&s->pmix.process, s->pmix.client,
+					   s->pmix.client_is_old);
+	fd_close(&s->pmix.client);
 	if (s->pmix.done >= 0)
 		(void)eventfd_write(s->pmix.done, 1);
 }
 
 /* Until it has entered the step's cgroups these may go with the step. */
-static void on_give_up(struct supervisor *s, const struct host_msg *m)
+static void on_give_up(struct supervisor *s, const char *how)
 {
-	char text[SUPERVISOR_WHY_MAX];
-
-	child_text(text, sizeof(text), m);
 	if (s->pmix.state == PMIX_STARTED && service_step_ends_here(s))
 		end_with_step(s);
 	else
-		fail(s, "cannot serve: ", text);
+		fail(s, how);
 }
 
 static void take_message(struct supervisor *s, const struct host_msg *m)
 {
-	char text[SUPERVISOR_WHY_MAX];
-
-	switch (m->type) {
-	case HOST_READY:
+	if (m->type == HOST_READY)
 		on_ready(s, m);
-		break;
-	case HOST_SERVES:
+	else if (m->type == HOST_SERVES)
 		on_serves(s);
-		break;
-	case HOST_LOG:
+	else
 		service_log(s, m);
-		break;
-	case HOST_KILL:
-		on_give_up(s, m);
-		break;
-	case HOST_CRASHED:
-		snprintf(text, sizeof(text), "%u; please report it", m->number);
-		fail(s, "crashed: signal ", text);
-		break;
-	default:
-		fail(s, "sent an invalid message", "");
-	}
 }
 
 /*
@@ -314,39 +258,40 @@ static void on_end(struct supervisor *s)
 				   service_step_ends_here(s)))
 		end(s);
 	else
-		fail(s, "has died: it was killed (by the user, or for lack of memory: see the kernel's log there)",
-		     "");
+		fail(s, pmixd_died);
 }
 
 void pmix_event(struct supervisor *s, bool ended)
 {
-	char room[HOST_MSG_MAX];
+	char room[HOST_MSG_MAX], how[PMIXD_WHY_MAX];
 	struct host_msg m;
 
-	switch (child_receive(&s->pmix.child, room, &m)) {
-	case 0:
+	switch (pmixd_process_hear(&s->pmix.process, room, &m, how)) {
+	case PMIXD_SAYS_NOTHING:
 		if (ended)
 			on_end(s);
 		break;
-	case 1:
+	case PMIXD_SAYS:
 		take_message(s, &m);
 		break;
-	case -EPIPE:
+	case PMIXD_GIVES_UP:
+		on_give_up(s, how);
+		break;
+	case PMIXD_HAS_DIED:
 		on_end(s);
 		break;
-	default:
-		fail(s, "sent an invalid message", "");
+	case PMIXD_HAS_FAILED:
+		fail(s, how);
 	}
 }
 
 void pmix_close(struct supervisor *s)
 {
 	struct pmix *x = &s->pmix;
+	bool was_started = x->process.dir >= 0;
 
 	end(s);
-	child_kill(&x->child);
-	child_wait_end(&x->child, END_MS);
-	child_forget(&x->child);
+	pmixd_process_kill(&x->process);
 	(void)leaf_remove(&x->leaf, LEAF_REMOVE_MS);
 	leaf_free(&x->leaf);
 	fd_close(&x->program);
@@ -354,21 +299,17 @@ void pmix_close(struct supervisor *s)
 	fd_close(&x->rank);
 	fd_close(&x->done);
 	fd_close(&x->over);
-	if (x->dir < 0)
-		return;
-	(void)user_dir_remove(x->dir, s->options.pmix.dir);
-	x->dir = -1;
-	/* Not at the start, where ranks wait. */
-	user_dir_remove_stale(s->options.pmix.dir, SUPERVISOR_PMIX_DIR_PREFIX);
+	pmixd_process_forget(&x->process, s->options.pmix.dir);
+	if (was_started) /* not at the start, where ranks wait */
+		user_dir_remove_stale(s->options.pmix.dir, SUPERVISOR_PMIX_DIR_PREFIX);
 }
 
 void pmix_abandon(const struct supervisor *s)
 {
 	const struct pmix *x = &s->pmix;
-	int dir = x->dir < 0 ? -1 : fcntl(x->dir, F_DUPFD_CLOEXEC, 0);
+	int dir = x->process.dir < 0 ? -1 : fcntl(x->process.dir, F_DUPFD_CLOEXEC, 0);
 
-	child_kill(&x->child);
-	child_wait_end(&x->child, END_MS);
+	pmixd_process_kill(&x->process);
 	(void)leaf_remove(&x->leaf, LEAF_REMOVE_MS);
 	if (dir >= 0)
 		(void)user_dir_remove(dir, s->options.pmix.dir);

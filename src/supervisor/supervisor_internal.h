@@ -21,6 +21,7 @@
 #include "libio/thread.h"
 #include "supervisor/cgroup.h"
 #include "supervisor/child.h"
+#include "supervisor/pmixd_process.h"
 #include "supervisor/supervisor.h"
 
 #define SUPERVISOR_WHY_MAX 512       /* bytes of a reason */
@@ -126,7 +127,7 @@ enum pmix_poll {
 /* pmi2x-pmixd. All descriptors: -1 where there is none, or not any more. */
 struct pmix {
 	enum pmix_state state;
-	struct child child;
+	struct pmixd_process process;
 	struct leaf leaf;        /* its cgroups; none before it is started */
 	int rank;                /* eventfd: a rank has come, so there are the step's cgroups */
 	bool ranks_have_come;
@@ -136,7 +137,6 @@ struct pmix {
 	bool client_is_old;      /* the client connected to `old` */
 	int agent;               /* its end of what connects it with the agent */
 	int agents;              /* the agent's */
-	int dir;                 /* its directory */
 	int program;             /* the file, as it was when the step began; or why not */
 	int done;                /* eventfd: it serves, or has ended; -1: no rank waits */
 	int over;                /* eventfd: the step is being ended; -1: no rank waits */

@@ -17,22 +17,19 @@
 
 #include "agent/pmix_stream.h"
 #include "helpers/pmixd/pmixd.h"
-#include "libio/attach_fds.h"
 #include "libio/fd.h"
 #include "libio/listener.h"
 #include "libio/owner.h"
 #include "libpmi/pmix_msg.h"
 #include "libutil/array.h"
 #include "pmi2x-build.h"
-#include "supervisor/child.h"
 #include "supervisor/pmix_library.h"
+#include "supervisor/pmixd_process.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/user_dir.h"
 
 #define PROGRAM "pmi2x-pmixd"
 #define DIR_PREFIX "pmi2x-dvm-pmix-"
-#define WHY_MAX 512
-#define END_MS 1000 /* for the kernel to end what has been killed */
 
 /* A client whose namespace is not served yet. */
 struct client {
@@ -52,11 +49,10 @@ struct nspace {
 /* pmi2x-pmixd while it runs. */
 struct server {
 	struct pmix_hub *hub;
-	struct child child;
+	struct pmixd_process process;
 	struct pmix_stream *stream;
 	struct payload *hello; /* NULL: it has not come */
 	const char *how;       /* it is killed because of that; or NULL */
-	int dir;
 	uv_poll_t said;
 };
 
@@ -87,7 +83,7 @@ static void free_nspace(struct pmix_hub *h, struct nspace *n)
 
 static void free_server(struct server *s)
 {
-	child_hang_up(&s->child);
+	child_hang_up(&s->process.child);
 	pmix_stream_destroy(s->stream);
 	free(s);
 }
@@ -104,13 +100,10 @@ static void end(struct pmix_hub *h)
 	h->server = NULL;
 	if (!s)
 		return;
-	child_kill(&s->child);
-	child_wait_end(&s->child, END_MS);
-	child_forget(&s->child);
+	pmixd_process_kill(&s->process);
 	pmix_stream_close(s->stream);
 	payload_unref(s->hello);
-	if (s->dir >= 0)
-		(void)user_dir_remove(s->dir, h->offer.dir);
+	pmixd_process_forget(&s->process, h->offer.dir);
 	if (s->said.type == UV_UNKNOWN_HANDLE) /* it could not be started */
 		free_server(s);
 	else
@@ -118,14 +111,13 @@ static void end(struct pmix_hub *h)
 }
 
 /* With all namespaces that it has served; it is started anew when it is needed. */
-static void fail(struct pmix_hub *h, const char *how, const char *more)
+static void fail(struct pmix_hub *h, const char *how)
 {
 	struct nspace *n, *next;
-	char why[WHY_MAX];
+	char why[PMIXD_WHY_MAX];
 	uint32_t part;
 
-	snprintf(why, sizeof(why), "the PMIx server of node %.64s %s%.300s", h->node, how,
-		 more);
+	pmixd_process_why(why, sizeof(why), h->node, how);
 	end(h);
 	HASH_ITER(hh, h->nspaces, n, next) {
 		part = n->part;
@@ -136,21 +128,14 @@ static void fail(struct pmix_hub *h, const char *how, const char *more)
 
 /* ---- letting clients in ---- */
 
-/* Its connection goes to pmi2x-pmixd. 0 or a negative errno; -EAGAIN: not yet. */
-static int let_in(const struct server *s, const struct client *c)
-{
-	const struct host_msg m = { .type = HOST_CLIENT, .number = c->old };
-	const struct passed_fds fds = { .count = 1, .fds = { c->fd } };
-
-	return host_msg_send_with(s->child.fd, &m, &fds);
-}
-
 static void let_in_all(struct pmix_hub *h, struct nspace *n)
 {
 	int rc = 0;
 
 	while (n->nclients && rc != -EAGAIN) {
-		rc = let_in(h->server, &n->clients[n->nclients - 1]);
+		const struct client *c = &n->clients[n->nclients - 1];
+
+		rc = pmixd_process_let_in(&h->server->process, c->fd, c->old);
 		if (rc != -EAGAIN)
 			fd_close(&n->clients[--n->nclients].fd);
 	}
@@ -182,60 +167,48 @@ static void let_in_ready(struct pmix_hub *h)
 
 static void on_ready(struct pmix_hub *h, const struct host_msg *m)
 {
-	char build[WHY_MAX];
+	char build[256], how[PMIXD_WHY_MAX];
 
 	child_text(build, sizeof(build), m);
-	if (m->number != HOST_VERSION || strcmp(build, PMI2X_BUILD))
-		fail(h, "is from another build: ", build);
+	if (m->number == HOST_VERSION && !strcmp(build, PMI2X_BUILD))
+		return;
+	snprintf(how, sizeof(how), "is from another build: %s", build);
+	fail(h, how);
 }
 
 static void on_host_message(struct pmix_hub *h, const struct host_msg *m)
 {
-	char text[WHY_MAX];
+	char text[PMIXD_WHY_MAX];
 
 	child_text(text, sizeof(text), m);
-	switch (m->type) {
-	case HOST_READY:
+	if (m->type == HOST_READY)
 		on_ready(h, m);
-		break;
-	case HOST_LOG:
+	else if (m->type == HOST_LOG)
 		log_line(h->log, m->number <= LOG_LEVEL_DEBUG ? m->number :
 			 LOG_LEVEL_DEBUG, "%s", text);
-		break;
-	case HOST_KILL:
-		fail(h, "cannot serve: ", text);
-		break;
-	case HOST_CRASHED:
-		snprintf(text, sizeof(text), "%u; please report it", m->number);
-		fail(h, "crashed: signal ", text);
-		break;
-	default:
-		fail(h, "sent an invalid message", "");
-	}
 }
 
 static void on_said(uv_poll_t *poll, int status, int events)
 {
 	const struct server *s = poll->data;
 	struct pmix_hub *h = s->hub;
-	char room[HOST_MSG_MAX];
+	char room[HOST_MSG_MAX], how[PMIXD_WHY_MAX];
 	struct host_msg m;
 
 	if (events & UV_WRITABLE)
 		let_in_ready(h);
-	switch (child_receive(&s->child, room, &m)) {
-	case 0:
+	switch (pmixd_process_hear(&s->process, room, &m, how)) {
+	case PMIXD_SAYS_NOTHING:
 		break;
-	case 1:
+	case PMIXD_SAYS:
 		on_host_message(h, &m);
 		break;
-	case -EPIPE:
-		fail(h, s->how ? s->how :
-			"has died: it was killed (by the user, or for lack of memory: see the kernel's log there)",
-		     "");
+	case PMIXD_HAS_DIED:
+		fail(h, s->how ? s->how : how);
 		break;
-	default:
-		fail(h, "sent an invalid message", "");
+	case PMIXD_GIVES_UP:
+	case PMIXD_HAS_FAILED:
+		fail(h, how);
 	}
 }
 
@@ -291,28 +264,26 @@ static void on_stream_lost(void *arg, const char *how)
 
 	if (strcmp(how, "died"))
 		h->server->how = how;
-	child_kill(&h->server->child);
+	child_kill(&h->server->process.child);
 }
 
 /* ---- starting it ---- */
 
-static int execute(struct pmix_hub *h, int agent, int host)
+static int execute(struct pmix_hub *h, int agent)
 {
-	int none = -1, none_old = -1, rc, file = supervisor_program_open(h->program);
-	char *more[] = {
-		h->offer.dir, h->library.path, (char *)h->offer.gds, "auto", "0", NULL,
-	};
-	int *const fds[] = { &agent, &host, &none, &none_old, &h->server->dir };
+	int none = -1, old = -1, rc, file = supervisor_program_open(h->program);
 	const struct child_program p = {
 		.file = file, .name = PROGRAM, .uid = getuid(), .gid = getgid(),
-		.step = "pmi2x-dvm", .node = h->node, .more = more, .fds = fds,
-		.nfds = sizeof(fds) / sizeof(*fds),
+		.step = "pmi2x-dvm", .node = h->node,
 	};
+	const struct pmixd_options o = {
+		h->offer.dir, h->library.path, h->offer.gds, "auto", 0, NULL, true,
+	};
+	int *const fds[] = { &agent, &none, &old };
 
-	rc = file < 0 ? file : child_start(&h->server->child, &p);
+	rc = file < 0 ? file : pmixd_process_start(&h->server->process, &p, &o, fds);
 	fd_close(&file);
 	fd_close(&agent);
-	fd_close(&host);
 	return rc;
 }
 
@@ -322,14 +293,13 @@ static int connect_and_execute(struct pmix_hub *h)
 		.message = on_message, .lost = on_stream_lost,
 	};
 	struct server *s = h->server;
-	int rc, ends[2], host;
+	int rc, ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	rc = pmix_stream_open(&s->stream, loop_uv(h->loop), ends[0], NULL, &ops, h);
-	rc = rc ? rc : child_connect(&s->child, &host);
 	if (!rc)
-		return execute(h, ends[1], host);
+		return execute(h, ends[1]);
 	close(ends[1]);
 	return rc;
 }
@@ -340,11 +310,8 @@ static int start(struct pmix_hub *h)
 	int rc;
 
 	user_dir_remove_stale(h->offer.dir, DIR_PREFIX);
-	s->dir = user_dir_make(h->offer.dir, getuid(), getgid());
-	if (s->dir < 0)
-		return s->dir;
 	rc = connect_and_execute(h);
-	rc = rc ? rc : uv_poll_init(loop_uv(h->loop), &s->said, s->child.fd);
+	rc = rc ? rc : uv_poll_init(loop_uv(h->loop), &s->said, s->process.child.fd);
 	return rc ? rc : uv_poll_start(&s->said, UV_READABLE, on_said);
 }
 
@@ -352,6 +319,7 @@ static int start(struct pmix_hub *h)
 static void start_once(struct pmix_hub *h)
 {
 	struct server *s;
+	char how[PMIXD_WHY_MAX];
 	int rc = -ENOMEM;
 
 	if (h->server)
@@ -359,13 +327,14 @@ static void start_once(struct pmix_hub *h)
 	s = h->server = calloc(1, sizeof(*s));
 	if (s) {
 		s->hub = h;
-		s->child = CHILD_NONE;
-		s->dir = -1;
+		s->process = PMIXD_PROCESS_NONE;
 		s->said.data = s;
 		rc = start(h);
 	}
-	if (rc)
-		fail(h, "cannot be started: ", strerror(-rc));
+	if (!rc)
+		return;
+	snprintf(how, sizeof(how), "cannot be started: %s", strerror(-rc));
+	fail(h, how);
 }
 
 /* ---- clients ---- */
