@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_ROOM ((size_t)4096) /* bytes of most answers and events */
+
 json_t *text_of_bytes(const char *data, size_t len)
 {
 	char *text = malloc(2 * len + 1);
@@ -55,15 +57,16 @@ json_t *text_of_name(const char *name)
 	return out ? out : text_of_bytes(name, strlen(name));
 }
 
-static int append(const char *data, size_t len, void *out)
-{
-	return buf_append(out, data, len);
-}
-
 int text_append(struct buf *out, json_t *value)
 {
-	int rc = value ? json_dump_callback(value, append, out, JSON_COMPACT) : -1;
+	size_t room, size = FIRST_ROOM;
 
+	do {
+		room = size;
+		size = buf_reserve(out, room) ? 0 :
+		       json_dumpb(value, out->data + out->len, room, JSON_COMPACT);
+	} while (size > room);
+	out->len += size;
 	json_decref(value);
-	return rc ? -ENOMEM : 0;
+	return size ? 0 : -ENOMEM;
 }
