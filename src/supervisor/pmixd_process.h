@@ -32,7 +32,7 @@ struct pmixd_options {
  */
 int pmixd_process_start(struct pmixd_process *x, const struct child_program *p,
 			const struct pmixd_options *o, int *const fds[3]);
-/* Its connection goes to pmi2x-pmixd. 0 or a negative errno; -EAGAIN: not yet. */
+/* The client goes to pmi2x-pmixd, as a descriptor. 0 or a negative errno; -EAGAIN: not yet. */
 int pmixd_process_let_in(const struct pmixd_process *x, int client, bool is_old);
 
 enum pmixd_news {
