@@ -194,6 +194,15 @@ def test_node_that_is_given_up_is_ended_as_soon_as_it_can_be_reached(network, tm
     wait_until(lambda: not network.daemon_of(0))
 
 
+@pytest.mark.parametrize("network", [1], indirect=True)
+def test_lease_of_a_node_is_the_time_of_orphan(network, tmp_path):
+    """Without --orphan it is 45 s."""
+    begin(network, "--journal", tmp_path / "j", "--orphan", "4")
+    network.link(0, "down")
+    network.wait_for_instance(1, 40)
+    network.assert_one_at_a_time()
+
+
 def test_cancel_names_a_node_that_cannot_be_told(network, tmp_path):
     """cancel tries for ten seconds; the ranks are ended as soon as the node can be
     reached."""

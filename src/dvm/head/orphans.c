@@ -180,11 +180,13 @@ static int read_file(struct head_main *h, const char *path, struct welcome *w)
 /* Takes the identity of the DVM that these daemons belong to. */
 static void take_identity(struct head_main *h, const struct welcome *w)
 {
+	bool same = !h->options.orphan_s && w->lease_ms;
+
 	memcpy(h->welcome.dvm, w->dvm, sizeof(h->welcome.dvm));
 	h->welcome.secret = h->self.secret = w->secret;
 	if (!h->options.orphan_s)
 		h->welcome.orphan_s = w->orphan_s;
-	if (w->lease_ms > h->welcome.lease_ms) /* these daemons have what they were told */
+	if (same || w->lease_ms > h->welcome.lease_ms) /* these daemons have what they were told */
 		h->welcome.lease_ms = w->lease_ms;
 	if (w->grace_ms > h->welcome.grace_ms)
 		h->welcome.grace_ms = w->grace_ms;

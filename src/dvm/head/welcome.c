@@ -26,8 +26,9 @@ static uint32_t lease_ms(void)
 }
 
 /*
- * How long ranks run without this head: longer, where they may wait for another. A DVM of
- * this machine needs none: no network can fail between its processes.
+ * How long ranks run without an answer of this head. With --orphan they wait its time for
+ * another head, counted from the loss of this one: the last answer may be older by a tick.
+ * A DVM of this machine needs no lease: no network can fail between its processes.
  */
 static void set_lease(struct head_main *h)
 {
@@ -40,9 +41,8 @@ static void set_lease(struct head_main *h)
 	h->welcome.lease_ms = lease_ms();
 	if (!orphan_ms)
 		return;
-	if (orphan_ms + early_ms > h->welcome.lease_ms)
-		h->welcome.lease_ms = orphan_ms + early_ms > MAX_MS ? MAX_MS :
-				      (uint32_t)(orphan_ms + early_ms);
+	h->welcome.lease_ms = orphan_ms + early_ms > MAX_MS ? MAX_MS :
+			      (uint32_t)(orphan_ms + early_ms);
 	h->welcome.grace_ms = h->options.grace_ms;
 }
 
