@@ -5,8 +5,11 @@ import collections
 import json
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -324,6 +327,65 @@ def test_output_of_a_killed_batch_comes_from_the_head(start, here, tasks):
     result = next(r for r in tasks.results() if r["line"] == 1)
     assert (result["out"], "output_lost" in result) == ("out\n", False)
     assert tasks.ran() == {"a": 1, "b": 1}
+
+
+@pytest.fixture
+def python(prefix):
+    """Where the Python client is."""
+    return prefix / "share/pmi2x/python"
+
+
+def test_batch_ends_its_dvm_while_a_client_looks(start, python, env, tasks):
+    """As `status` does that is about to leave."""
+    tasks.write(tasks.waiting("a"))
+    batch = start(*LOCAL, "tasks")
+    wait_until(tasks.ran)
+    [path] = pathlib.Path(env["PMI2X_DVM_DIR"]).glob("*/head.sock")
+    text = (python / "pmi2x_dvm/_connection.py").read_text()
+    version = int(re.search(r"^VERSION = (\d+)", text, re.M).group(1))
+    with socket.socket(socket.AF_UNIX) as looks:
+        looks.connect(str(path))
+        looks.sendall(b'{"op": "hello", "version": %d, "looks": true}\n' % version)
+        assert b'"hello"' in looks.makefile("rb").readline()
+        tasks.go.touch()
+        _, said = batch.communicate(timeout=60)
+        assert batch.returncode == 0
+        assert "goes on for" not in said
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+LAST = """
+import os, sys
+import pmi2x_dvm
+
+dvm = pmi2x_dvm.connect()
+dvm.submit(["true"]).result()
+print("ready", flush=True)
+daemons = sys.stdin.readline().split()
+dvm.close()
+print([pid for pid in daemons if os.path.exists("/proc/" + pid)])
+"""
+
+
+def test_python_client_that_is_the_last_ends_the_dvm_of_a_batch(start, python, env, tasks):
+    """Its close() returns when the daemons have ended."""
+    tasks.write(tasks.waiting("a"))
+    batch = start("batch", "--local", "2", "tasks")
+    wait_until(tasks.ran)
+    path = {**env, "PYTHONPATH": str(python)}
+    with subprocess.Popen(
+        [sys.executable, "-B", "-c", LAST], env=path, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as client:  # fmt: skip
+        assert client.stdout.readline() == "ready\n"
+        tasks.go.touch()
+        _, said = batch.communicate(timeout=60)
+        assert "goes on for 1 other client" in said
+        daemons = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if "head" not in n]
+        assert daemons
+        out, _ = client.communicate(" ".join(map(str, daemons)) + "\n", timeout=60)
+        assert out == "[]\n"
+    assert client.returncode == 0
 
 
 def test_dvm_of_another_job_is_not_found(here, env, tasks):

@@ -45,6 +45,7 @@ struct conn {
 	void (*on_event)(void *arg, json_t *event);
 	void *arg;
 	bool interrupted; /* the line about it was printed */
+	bool looks;       /* conn_look */
 	char *closed;     /* why a head has closed the connection; NULL: it has not */
 	json_t *hello;    /* the first answer to it, or NULL */
 };
@@ -481,7 +482,8 @@ static void meet_all(struct conn *c, json_t *hello)
  */
 static void say_hello(struct conn *c)
 {
-	json_t *hello = json_pack("{s:s,s:i}", "op", "hello", "version", DVM_VERSION);
+	json_t *hello = json_pack("{s:s,s:i,s:b}", "op", "hello", "version", DVM_VERSION,
+				  "looks", c->looks);
 
 	if (is_group(c)) {
 		meet_all(c, hello);
@@ -491,7 +493,7 @@ static void say_hello(struct conn *c)
 	json_decref(hello);
 }
 
-struct conn *conn_open(const char *given)
+static struct conn *open_conn(const char *given, bool looks)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 	struct dvm_socket *all;
@@ -502,9 +504,20 @@ struct conn *conn_open(const char *given)
 	if (rc)
 		die_not_up(c->name, rc);
 	c->limit_ms = -1;
+	c->looks = looks;
 	take_sockets(c, all);
 	say_hello(c);
 	return c;
+}
+
+struct conn *conn_open(const char *given)
+{
+	return open_conn(given, false);
+}
+
+struct conn *conn_look(const char *given)
+{
+	return open_conn(given, true);
 }
 
 const char *conn_name(const struct conn *c)
@@ -519,7 +532,8 @@ json_t *conn_hello(const struct conn *c)
 
 void conn_close(struct conn *c)
 {
-	(void)last_client_leaves(c, "stop", NULL, NULL);
+	if (!c->looks)
+		(void)last_client_leaves(c, "stop", NULL, NULL);
 	for (size_t i = 0; i < c->group.count; i++) {
 		if (c->members[i].fd >= 0)
 			close(c->members[i].fd);

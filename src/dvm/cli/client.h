@@ -45,6 +45,8 @@ struct conn;
 
 /* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
 struct conn *conn_open(const char *name);
+/* As above, for a command that neither submits nor waits: no DVM stays up for it. */
+struct conn *conn_look(const char *name);
 const char *conn_name(const struct conn *c);
 /* The DVM's answer to hello, as of doc/dvm-internals.md; NULL: it has not come yet. */
 json_t *conn_hello(const struct conn *c);

@@ -31,7 +31,7 @@ int cmd_down(int argc, char **argv)
 			       option == 'c' ? "cancel" : "keep";
 		else
 			die_option(argv, option);
-	c = conn_open(name);
+	c = conn_look(name);
 	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", "down", "work",
 					  work)));
 	while ((event = conn_next(c))) { /* until it has gone */

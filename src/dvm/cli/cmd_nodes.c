@@ -40,7 +40,7 @@ static void change_nodes(const struct change *ch, int argc, char **argv, const c
 			 const char *many)
 {
 	json_t *nodes = which_nodes(ch, argc - optind, argv + optind);
-	struct conn *c = conn_open(ch->dvm);
+	struct conn *c = conn_look(ch->dvm);
 	json_t *answer;
 	long long n;
 

@@ -122,7 +122,7 @@ static struct output_options take_options(int argc, char **argv)
 static int output_of_task(const char *dvm, const char *task_number)
 {
 	json_int_t id = get_task(task_number);
-	struct conn *c = conn_open(dvm);
+	struct conn *c = conn_look(dvm);
 	json_t *event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id", id));
 	json_t *task = json_object_get(event, "task");
 

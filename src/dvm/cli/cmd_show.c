@@ -151,7 +151,7 @@ static void add_pages(struct conn *c, json_t *ps)
 int cmd_ps(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = conn_open(o.dvm);
+	struct conn *c = conn_look(o.dvm);
 	json_t *event, *t;
 	size_t i;
 
@@ -213,7 +213,7 @@ static void print_nodes(json_t *status)
 int cmd_status(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = conn_open(o.dvm);
+	struct conn *c = conn_look(o.dvm);
 	json_t *event = conn_ask(c, json_pack("{s:s}", "op", "status"));
 
 	if (o.json)
@@ -228,7 +228,7 @@ int cmd_status(int argc, char **argv)
 int cmd_show(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = conn_open(o.dvm);
+	struct conn *c = conn_look(o.dvm);
 	json_t *event;
 
 	if (optind + 1 != argc)
@@ -285,7 +285,7 @@ static json_t *request_for(const char *op, const struct options *o, int argc, ch
 static struct conn *do_to_tasks(const struct options *o, json_t *request, const char *one,
 				const char *many)
 {
-	struct conn *c = conn_open(o->dvm);
+	struct conn *c = conn_look(o->dvm);
 	json_t *event = conn_ask(c, request);
 	long long n = get_number(event, "tasks");
 
@@ -322,7 +322,7 @@ int cmd_signal(int argc, char **argv)
 static int drain(const char *op, int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = conn_open(o.dvm);
+	struct conn *c = conn_look(o.dvm);
 
 	if (optind + 1 != argc)
 		die_usage("%s: name a node", op);

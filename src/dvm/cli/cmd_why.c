@@ -48,7 +48,7 @@ static void take(struct answer *a, json_t *event, json_int_t id)
 
 static void ask(struct answer *a, const char *dvm, json_int_t id)
 {
-	struct conn *c = conn_open(dvm);
+	struct conn *c = conn_look(dvm);
 	json_t *event;
 
 	a->why = conn_ask(c, json_pack("{s:s,s:I}", "op", "why", "id", id));

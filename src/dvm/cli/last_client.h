@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DVM that batch has started ends with its last client. Each client asks for that end when
- * it leaves, and the last one waits for it: the command returns when nothing is left.
+ * A DVM that batch has started ends with the last client that submits or waits. Each of these
+ * asks for that end when it leaves, and the last one waits for it: the command returns when
+ * nothing is left.
  */
 #ifndef PMI2X_DVM_LAST_CLIENT_H
 #define PMI2X_DVM_LAST_CLIENT_H

@@ -170,7 +170,8 @@ struct head_client {
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
 	bool watches;  /* it waits for tasks, and is told of nodes */
-	bool leaves;   /* it has asked for the end, if it is the last, and ends its connection */
+	bool leaves;   /* no other client need leave the DVM up for it: it only looks, or has
+	                  asked for the end, if it is the last, and ends its connection */
 	bool refused;  /* it is of another version: what it asks is not heard */
 	struct unwaited unkept; /* of what it waits for */
 	struct buf ended;  /* events with tasks that have ended in this turn, */

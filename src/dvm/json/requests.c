@@ -154,6 +154,7 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 		json_integer_value(json_object_get(request, "version"));
 
 	c->refused = version != DVM_VERSION;
+	c->leaves |= json_is_true(json_object_get(request, "looks"));
 	if (c->refused)
 		client_refuse(h, c, request,
 			      "this DVM runs pmi2x %s with protocol version %d, the client has version %lld: use the client of the same release",

@@ -663,6 +663,23 @@ static void last_of_the_clients_that_leave_ends_the_dvm(void **state)
 	bed_destroy(b);
 }
 
+static void client_that_looks_is_no_other_client(void **state)
+{
+	char hello[64];
+	static const char leave[] = "{\"op\":\"down\",\"work\":\"cancel\",\"last\":true}";
+	struct bed *b = bed_create(100);
+
+	dvm_head_client_opened(b->head, OTHER_CLIENT);
+	snprintf(hello, sizeof(hello), "{\"op\":\"hello\",\"version\":%d,\"looks\":true}",
+		 DVM_VERSION);
+	ask_as(b, OTHER_CLIENT, hello);
+	ask_as(b, CLIENT, leave);
+	assert_null(json_object_get(event(b, "ok"), "others"));
+	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
+	assert_true(json_is_true(json_object_get(event(b, "hello"), "ending")));
+	bed_destroy(b);
+}
+
 static void client_before_the_one_that_started_the_dvm_does_not_end_it(void **state)
 {
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"stop\",\"last\":true}";
@@ -707,6 +724,7 @@ int main(void)
 		cmocka_unit_test(a_client_of_another_version_is_not_heard),
 		cmocka_unit_test(the_queue_has_a_limit),
 		cmocka_unit_test(last_of_the_clients_that_leave_ends_the_dvm),
+		cmocka_unit_test(client_that_looks_is_no_other_client),
 		cmocka_unit_test(client_before_the_one_that_started_the_dvm_does_not_end_it),
 		cmocka_unit_test(several_dvms_give_no_number_twice),
 		cmocka_unit_test(nodes_are_told_where_a_task_is),

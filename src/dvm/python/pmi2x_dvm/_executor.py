@@ -89,24 +89,33 @@ class Dvm(Target):
         _living.add(self)
         self._reader.start()
         self._finisher.start()
-        self._ask({"op": "hello", "version": VERSION})
+        self._hello = self._ask({"op": "hello", "version": VERSION})
         while not self.status()["ready"]:
             time.sleep(0.05)
 
     def close(self):
-        """End the connection; tasks go on. `pmi2x-dvm wait` leaves out what had ended."""
+        """End the connection; tasks go on. `pmi2x-dvm wait` leaves out what had ended. A DVM
+        that batch started ends with its last client, which waits here for that end."""
         if os.getpid() != self._pid:
             return
         with contextlib.suppress(Error):
             self._ask({"op": "waited"})
-        try:
-            self._connection.shutdown()
-        except OSError:
-            pass
+        if not self._ends_dvm():
+            with contextlib.suppress(OSError):
+                self._connection.shutdown()
         self._reader.join()
         if threading.current_thread() is not self._finisher:
             self._finisher.join()
         self._connection.close()
+
+    def _ends_dvm(self):
+        """Ask for the end, as each client of such a DVM. True: it comes."""
+        if not self._hello.get("ends"):
+            return False
+        work = "stop" if self._hello["journal"] else "cancel"
+        with contextlib.suppress(Error):
+            return not self._ask({"op": "down", "work": work, "last": True}).get("others")
+        return False
 
     def shutdown(self, wait=True, *, cancel_futures=False):
         """Take no more tasks, and end the connection when all have ended. With
