@@ -107,7 +107,7 @@ def test_daemon_of_a_task_runs_until_its_task_has_ended(local, tmp_path, stray):
 
 
 # As `pkill -9 -s 0`.
-KILL_SESSION = """
+KILL_SESSION = r"""
 import os, pathlib, signal
 own = os.getsid(0)
 for path in pathlib.Path("/proc").glob("[0-9]*"):
@@ -127,6 +127,46 @@ def test_task_that_kills_its_session_costs_one_node(local, env, tmp_path):
     wait_until(lambda: "lost" in [n["state"] for n in status(local)["nodes"]])
     assert sorted(n["state"] for n in status(local)["nodes"]) == ["lost", "up"]
     local("submit", "--wait", "true").ok()
+
+
+# A rank: is its session that of its node's daemon?
+SESSION = r"""
+import os
+pid, name = os.getpid(), ""
+while name != "pmi2x-dvmd":
+    with open(f"/proc/{pid}/stat") as stat:
+        pid = int(stat.read().rsplit(")", 1)[1].split()[1])
+    with open(f"/proc/{pid}/comm") as comm:
+        name = comm.read().strip()
+os.write(1, b"daemon\n" if os.getsid(0) == os.getsid(pid) else b"another\n")
+"""
+
+
+@pytest.fixture
+def session(tmp_path):
+    script = tmp_path / "session.py"
+    script.write_text(SESSION)
+    return script
+
+
+def test_ranks_have_the_session_of_their_daemon(local, session):
+    result = local("run", "-n4", "-N2", sys.executable, session).ok()
+    assert result.lines == ["daemon"] * 4
+
+
+def test_ranks_have_the_session_of_their_daemon_in_a_step_of_slurm(
+    cluster, prefix, session, tmp_path
+):
+    """So Slurm finds them by that, too, when it ends or counts the step."""
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    script = f"pmi2x-dvm up && pmi2x-dvm run -n4 -N2 python3 {session}; pmi2x-dvm down"
+    result = cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
+        "salloc", "-N2", "bash", "-c", script,
+    ).ok()  # fmt: skip
+    assert result.lines.count("daemon") == 4
+    assert not living(base)
 
 
 @pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-dvm-head"])

@@ -74,29 +74,44 @@ def test_task_whose_nodes_connect_during_a_cut_goes_on_after_it(network, raw):
     assert network.state(1) == "up"
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize("orphan", [False, True], ids=["plain", "orphan"])
-@pytest.mark.parametrize("seconds", [1, 6, 30])
-def test_cut_of_any_length_leaves_one_instance_that_ends_once(network, tmp_path, seconds, orphan):
-    """Without --orphan the lease is 4.5 s, with it 11.25 s."""
-    journal = tmp_path / "j"
-    begin(network, "--journal", journal, *(["--orphan", "10"] if orphan else []))
+def check_cut(network, journal, seconds, lease_s, options):
+    """One instance runs at a time, and ends once."""
+    begin(network, "--journal", journal, *options)
     cut(network, 0, seconds)
-    if seconds > (12 if orphan else 5):
+    if seconds > 1.2 * lease_s:
         network.wait_for_instance(1)
     elif seconds == 1:
         network("submit", "--wait", "true").ok()
         assert network.instances() == {0}
-    else:  # a link has failed after six seconds, or has not
+    else:  # a link has failed meanwhile, or has not
         wait_until(lambda: len(network.alive()) == 1)
     network.assert_one_at_a_time()
-    assert len(network.alive()) == 1
+    assert len(network.alive()) <= 1  # it may be about to run elsewhere
     (network.base / "go").touch()
     network("wait").ok()
     wait_until(lambda: not network.alive())
     network("down").ok()
     assert set(ends(journal / "journal").values()) == {1}
     network.assert_one_at_a_time()
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("orphan", [False, True], ids=["plain", "orphan"])
+@pytest.mark.parametrize("seconds", [1, 6, 30])
+def test_cut_of_any_length_leaves_one_instance_that_ends_once(network, tmp_path, seconds, orphan):
+    options = ("--orphan", "10") if orphan else ()
+    check_cut(network, tmp_path / "j", seconds, 11.25 if orphan else 4.5, options)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("network", [1], indirect=True, ids=["lease of 45 s"])
+@pytest.mark.parametrize("orphan", [False, True], ids=["plain", "orphan"])
+@pytest.mark.parametrize("seconds", [10, 60, 300])
+def test_cut_leaves_one_instance_that_ends_once_with_the_limits_of_real_use(
+    network, tmp_path, seconds, orphan
+):
+    options = ("--orphan", "100") if orphan else ()
+    check_cut(network, tmp_path / "j", seconds, 105 if orphan else 45, options)
 
 
 def kill_head(network):
