@@ -1,46 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The ledger of nodes. Open nodes are in a list for each number of free cores, so that
- * the one on which a task leaves least over is found without a search.
- */
-#include "dvm/core/ledger.h"
+/* The ledger of nodes: what each has, and which tasks have what of it. */
+#include "dvm/core/ledger_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <utlist.h>
-
 #include "libutil/array.h"
-
-#define NAME_MAX_BYTES 64
-
-struct node {
-	uint32_t number;
-	struct ledger_resources has;
-	struct dvm_cores cores; /* free ones, and so on */
-	uint32_t ncores;
-	uint64_t gpus;
-	uint64_t memory;
-	uint32_t tasks;         /* tasks on the node */
-	bool taken;             /* by one that wants to be alone */
-	bool closed;
-	struct node *prev, *next; /* with as many free cores */
-};
-
-struct counter {
-	char name[NAME_MAX_BYTES];
-	uint32_t has, left;
-};
-
-struct ledger {
-	struct node **nodes;
-	size_t count, cap;
-	struct node *by_free[DVM_CORES_MAX + 1]; /* open ones */
-	uint32_t free_cores, all_cores;          /* of open nodes */
-	struct counter counters[LEDGER_COUNTERS_MAX];
-	uint32_t ncounters;
-};
 
 /* A node and how many ranks it takes. */
 struct room {
@@ -63,6 +29,8 @@ void ledger_destroy(struct ledger *l)
 	for (size_t i = 0; i < l->count; i++)
 		free(l->nodes[i]);
 	free(l->nodes);
+	free(l->bins);
+	free(l->kinds);
 	free(l);
 }
 
@@ -70,22 +38,6 @@ static uint64_t all_gpus(uint32_t count)
 {
 	return count == LEDGER_GPUS_MAX ? UINT64_MAX :
 					  (UINT64_C(1) << count) - 1;
-}
-
-static void enlist(struct ledger *l, struct node *n)
-{
-	if (n->closed)
-		return;
-	DL_PREPEND(l->by_free[n->ncores], n);
-	l->free_cores += n->ncores;
-}
-
-static void delist(struct ledger *l, struct node *n)
-{
-	if (n->closed)
-		return;
-	DL_DELETE(l->by_free[n->ncores], n);
-	l->free_cores -= n->ncores;
 }
 
 int ledger_add_node(struct ledger *l, const struct ledger_resources *has)
@@ -98,7 +50,8 @@ int ledger_add_node(struct ledger *l, const struct ledger_resources *has)
 	if (l->count == LEDGER_NODES_MAX)
 		return -ENOSPC;
 	n = calloc(1, sizeof(*n));
-	if (!n || array_grow(&l->nodes, l->count, &l->cap, sizeof(*l->nodes))) {
+	if (!n || array_grow(&l->nodes, l->count, &l->cap, sizeof(*l->nodes)) ||
+	    index_make_room(l, has) || kinds_add(l, has)) {
 		free(n);
 		return -ENOMEM;
 	}
@@ -110,7 +63,8 @@ int ledger_add_node(struct ledger *l, const struct ledger_resources *has)
 	cores_fill(&n->cores, has->cores);
 	l->nodes[l->count++] = n;
 	l->all_cores += has->cores;
-	enlist(l, n);
+	index_add(l, n);
+	l->freed++;
 	return 0;
 }
 
@@ -125,16 +79,20 @@ void ledger_close_node(struct ledger *l, uint32_t node, bool closed)
 
 	if (n->closed == closed)
 		return;
-	delist(l, n);
+	index_remove(l, n);
 	n->closed = closed;
 	l->all_cores += closed ? -n->has.cores : n->has.cores;
-	enlist(l, n);
+	index_add(l, n);
+	l->freed++;
 }
 
 void ledger_lose_node(struct ledger *l, uint32_t node)
 {
+	struct ledger_resources *has = &l->nodes[node]->has;
+
 	ledger_close_node(l, node, true);
-	memset(&l->nodes[node]->has, 0, sizeof(l->nodes[node]->has));
+	kinds_lose(l, has);
+	memset(has, 0, sizeof(*has));
 }
 
 const struct ledger_resources *ledger_node_has(const struct ledger *l, uint32_t node)
@@ -176,6 +134,11 @@ uint32_t ledger_all_cores(const struct ledger *l)
 	return l->all_cores;
 }
 
+uint64_t ledger_freed(const struct ledger *l)
+{
+	return l->freed;
+}
+
 /* ---- counters ---- */
 
 int ledger_find_counter(const struct ledger *l, const char *name)
@@ -205,6 +168,7 @@ int ledger_add_counter(struct ledger *l, const char *name, uint32_t amount)
 		return -ENOSPC;
 	strcpy(c->name, name);
 	c->has = c->left = amount;
+	l->freed++;
 	return (int)l->ncounters++;
 }
 
@@ -231,43 +195,32 @@ static uint32_t at_most(uint64_t has, uint64_t each, uint32_t ranks)
 	return !each || has / each >= ranks ? ranks : (uint32_t)(has / each);
 }
 
-/* The node as it is, or as if nothing ran on it. */
-static uint32_t node_takes(const struct node *n, const struct ledger_shape *s,
-			   bool ever)
+uint32_t ledger_ranks_in(const struct ledger_shape *s, const struct room_of *r)
 {
 	uint32_t ranks = s->ranks < LEDGER_RANKS_MAX ? s->ranks : LEDGER_RANKS_MAX;
 
 	if (s->per_node && s->per_node < ranks)
 		ranks = s->per_node;
-	if (ever) {
-		ranks = at_most(n->has.cores, s->cores, ranks);
-		ranks = at_most(n->has.gpus, s->gpus, ranks);
-		return at_most(n->has.memory, s->memory, ranks);
-	}
+	ranks = at_most(r->cores, s->cores, ranks);
+	ranks = at_most(r->gpus, s->gpus, ranks);
+	return at_most(r->memory, s->memory, ranks);
+}
+
+uint32_t ledger_node_ranks(const struct node *n, const struct ledger_shape *s, bool ever)
+{
+	const struct room_of has = { n->has.cores, n->has.gpus, n->has.memory };
+	const struct room_of left = {
+		n->ncores, (uint64_t)__builtin_popcountll(n->gpus), n->memory,
+	};
+
+	if (ever)
+		return ledger_ranks_in(s, &has);
 	if (n->closed || n->taken || (s->exclusive && n->tasks))
 		return 0;
-	ranks = at_most(n->ncores, s->cores, ranks);
-	ranks = at_most((uint64_t)__builtin_popcountll(n->gpus), s->gpus, ranks);
-	return at_most(n->memory, s->memory, ranks);
+	return ledger_ranks_in(s, &left);
 }
 
 /* ---- choosing nodes ---- */
-
-/* The open node that takes all ranks and has the fewest free cores. */
-static bool find_best_node(const struct ledger *l, const struct ledger_shape *s,
-			   uint32_t *node)
-{
-	uint64_t needed = (uint64_t)s->ranks * s->cores;
-	const struct node *n;
-
-	for (uint64_t i = needed; i <= DVM_CORES_MAX; i++)
-		DL_FOREACH(l->by_free[i], n)
-			if (node_takes(n, s, false) == s->ranks) {
-				*node = n->number;
-				return true;
-			}
-	return false;
-}
 
 /* Most ranks first; then in order, so that equal DVMs place alike. */
 static int by_ranks(const void *a, const void *b)
@@ -279,13 +232,12 @@ static int by_ranks(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-static size_t rooms(const struct ledger *l, const struct ledger_shape *s,
-		    bool ever, struct room *out)
+static size_t rooms(const struct ledger *l, const struct ledger_shape *s, struct room *out)
 {
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < l->count; i++) {
-		uint32_t ranks = node_takes(l->nodes[i], s, ever);
+		uint32_t ranks = ledger_node_ranks(l->nodes[i], s, false);
 
 		if (ranks)
 			out[n++] = (struct room){ i, ranks };
@@ -324,10 +276,9 @@ static size_t fill_even(struct room *r, size_t n, uint32_t ranks, uint32_t nodes
 	return nodes;
 }
 
-static size_t choose(const struct ledger *l, const struct ledger_shape *s,
-		     bool ever, struct room *r)
+static size_t choose(const struct ledger *l, const struct ledger_shape *s, struct room *r)
 {
-	size_t n = rooms(l, s, ever, r);
+	size_t n = rooms(l, s, r);
 
 	return s->nodes ? fill_even(r, n, s->ranks, s->nodes) :
 			  fill_few(r, n, s->ranks);
@@ -391,7 +342,7 @@ static void take_part(struct ledger *l, const struct ledger_shape *s,
 {
 	struct node *n = l->nodes[p->node];
 
-	delist(l, n);
+	index_remove(l, n);
 	if (s->placed) {
 		cores_remove_all(&n->cores, &p->cores);
 		n->gpus &= ~p->gpus;
@@ -403,7 +354,7 @@ static void take_part(struct ledger *l, const struct ledger_shape *s,
 	n->memory -= s->memory * p->ranks;
 	n->tasks++;
 	n->taken = s->exclusive;
-	enlist(l, n);
+	index_add(l, n);
 }
 
 static void release_part(struct ledger *l, const struct ledger_shape *s,
@@ -411,14 +362,14 @@ static void release_part(struct ledger *l, const struct ledger_shape *s,
 {
 	struct node *n = l->nodes[p->node];
 
-	delist(l, n);
+	index_remove(l, n);
 	cores_add_all(&n->cores, &p->cores);
 	n->ncores = cores_count(&n->cores);
 	n->gpus |= p->gpus;
 	n->memory += s->memory * p->ranks;
 	n->tasks--;
 	n->taken = false;
-	enlist(l, n);
+	index_add(l, n);
 }
 
 static int take(struct ledger *l, const struct ledger_shape *s,
@@ -461,35 +412,24 @@ static int take_placed(struct ledger *l, const struct ledger_shape *s,
 
 /* ---- placing ---- */
 
-static bool can(const struct ledger *l, const struct ledger_shape *s, bool ever)
+bool ledger_can_ever(const struct ledger *l, const struct ledger_shape *s)
 {
-	struct room *r;
-	bool can;
-
-	if (!counters_allow(l, s, ever))
+	if (!counters_allow(l, s, true))
 		return false;
-	if (s->placed)
-		return placed_allowed(l, s, ever);
-	r = malloc((l->count + 1) * sizeof(*r));
-	can = !r || choose(l, s, ever, r);
-	free(r);
-	return can;
-}
-
-bool ledger_can_ever(struct ledger *l, const struct ledger_shape *s)
-{
-	return can(l, s, true);
+	return s->placed ? placed_allowed(l, s, true) : kinds_fit(l, s);
 }
 
 bool ledger_fits(const struct ledger *l, const struct ledger_shape *s)
 {
-	return can(l, s, false);
+	if (!counters_allow(l, s, false))
+		return false;
+	return s->placed ? placed_allowed(l, s, false) : index_fits(l, s);
 }
 
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *s,
 			   uint32_t node)
 {
-	return node_takes(l->nodes[node], s, false);
+	return ledger_node_ranks(l->nodes[node], s, false);
 }
 
 bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *s,
@@ -507,7 +447,7 @@ static int place_over_nodes(struct ledger *l, const struct ledger_shape *s,
 
 	if (!r)
 		return -ENOMEM;
-	n = choose(l, s, false, r);
+	n = choose(l, s, r);
 	rc = n ? take(l, s, r, n, out) : -EAGAIN;
 	free(r);
 	return rc;
@@ -516,16 +456,17 @@ static int place_over_nodes(struct ledger *l, const struct ledger_shape *s,
 int ledger_place(struct ledger *l, const struct ledger_shape *s,
 		 struct ledger_placement **out)
 {
-	struct room one = { .ranks = s->ranks };
+	const struct node *best;
 
 	if (!counters_allow(l, s, false))
 		return -EAGAIN;
 	if (s->placed)
 		return placed_allowed(l, s, false) ? take_placed(l, s, out) :
 						     -EAGAIN;
-	if (s->nodes <= 1 && find_best_node(l, s, &one.node))
-		return take(l, s, &one, 1, out);
-	if (s->nodes == 1 || s->ranks == 1)
+	best = s->nodes <= 1 ? index_best(l, s) : NULL;
+	if (best)
+		return take(l, s, &(struct room){ best->number, s->ranks }, 1, out);
+	if (s->nodes == 1 || s->ranks == 1 || !index_fits(l, s))
 		return -EAGAIN;
 	return place_over_nodes(l, s, out);
 }
@@ -536,4 +477,5 @@ void ledger_release(struct ledger *l, const struct ledger_shape *s,
 	for (uint32_t i = 0; i < p->count; i++)
 		release_part(l, s, &p->parts[i]);
 	counters_take(l, s, -1);
+	l->freed++;
 }

@@ -5,8 +5,8 @@
  * nothing is ever given twice.
  *
  * Calls no system function. One thread at a time. Placing a task that fits on one node
- * takes a time that does not grow with the number of nodes, unless GPUs, memory or
- * counters decide; over several nodes O(n log n).
+ * takes a time that does not grow with the number of nodes, unless memory decides, and so
+ * does finding that a task does not fit; placing over several nodes O(n log n).
  */
 #ifndef PMI2X_DVM_LEDGER_H
 #define PMI2X_DVM_LEDGER_H
@@ -85,6 +85,12 @@ uint32_t ledger_node_tasks(const struct ledger *l, uint32_t node);
 uint32_t ledger_free_cores(const struct ledger *l);
 uint32_t ledger_all_cores(const struct ledger *l);
 
+/*
+ * How often something was freed or added. While it stays the same, a shape that did not
+ * fit does not.
+ */
+uint64_t ledger_freed(const struct ledger *l);
+
 /* Name a counter and say how much there is. Its index, -EEXIST or -ENOSPC. */
 int ledger_add_counter(struct ledger *l, const char *name, uint32_t amount);
 /* The counter's index, or -ENOENT. */
@@ -114,6 +120,6 @@ bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *sha
  */
 void ledger_lose_node(struct ledger *l, uint32_t node);
 /* Would it fit if nothing else ran? With closed nodes, too, for they may open. */
-bool ledger_can_ever(struct ledger *l, const struct ledger_shape *shape);
+bool ledger_can_ever(const struct ledger *l, const struct ledger_shape *shape);
 
 #endif

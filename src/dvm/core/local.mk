@@ -41,7 +41,8 @@ libdvm_la_SOURCES = \
 	src/dvm/core/journal.c src/dvm/core/journal.h \
 	src/dvm/core/unacked_ends.c src/dvm/core/unacked_ends.h \
 	src/dvm/core/lease.c src/dvm/core/lease.h \
-	src/dvm/core/ledger.c src/dvm/core/ledger.h \
+	src/dvm/core/ledger.c src/dvm/core/ledger.h src/dvm/core/ledger_private.h \
+	src/dvm/core/ledger_index.c src/dvm/core/ledger_kinds.c src/dvm/core/ledger_tally.c \
 	src/dvm/core/limits.c src/dvm/core/limits.h \
 	src/dvm/core/node.c src/dvm/core/node.h \
 	src/dvm/core/node_adopt.c \
@@ -54,6 +55,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/output_path.c src/dvm/core/output_path.h \
 	src/dvm/core/node_report.c \
 	src/dvm/core/owner.c src/dvm/core/owner.h \
+	src/dvm/core/order.c src/dvm/core/order.h \
 	src/dvm/core/queue.c src/dvm/core/queue.h \
 	src/dvm/core/tail.c src/dvm/core/tail.h
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue of waiting tasks, as classes of tasks that are alike. */
+/*
+ * The queue of waiting tasks, as classes of tasks of one shape and priority. Classes are in
+ * the order of their first tasks.
+ */
 #include "dvm/core/queue.h"
 
 #include <errno.h>
@@ -7,30 +10,108 @@
 #include <string.h>
 
 #include <uthash.h>
-#include <utlist.h>
 
 /* The key of a class of tasks; all its bytes count. */
 struct class_key {
 	struct ledger_shape shape;
-	uint64_t limit_s;
 	int64_t priority;
+};
+
+/* A place in the order of all tasks. */
+struct spot {
+	int64_t priority;
+	uint64_t cores; /* of all ranks */
+	struct order_node at;
 };
 
 struct queue_class {
 	struct class_key key;
-	struct queue_item *items; /* waiting items, in order */
-	size_t tasks;             /* waiting and running tasks */
-	uint64_t tried;           /* in this round it did not fit */
+	struct spot first;   /* its first item, in queue.order if it has one */
+	struct order items;  /* that wait */
+	size_t waiting;
+	size_t tasks;        /* that wait or run */
+	uint64_t unfit;      /* ledger_freed() when it did not fit; NEVER: it did */
 	UT_hash_handle hh;
+};
+
+#define NEVER UINT64_MAX
+
+/*
+ * A round over the classes, in order. Tasks that have been placed leave less room, so the
+ * round goes on behind them until something is freed or the queue changes otherwise.
+ */
+struct round {
+	bool begun;
+	uint64_t freed, now_ms; /* when it began */
+	struct spot next;       /* classes before this have been tried */
+	bool held;              /* nothing is placed from here on: */
+	struct spot hold;       /* this task does not fit and has waited too long */
+	uint64_t oldest;        /* the least number of those that do not fit */
 };
 
 struct queue {
 	struct queue_options options;
 	struct queue_class *classes;
-	uint64_t next;  /* number */
-	uint64_t round;
+	struct order order; /* of classes with tasks that wait */
+	uint64_t next;      /* number */
 	size_t waiting;
+	struct round round;
 };
+
+/* ---- order ---- */
+
+static const struct spot *spot_of(const struct order_node *n)
+{
+	return (const struct spot *)((const char *)n - offsetof(struct spot, at));
+}
+
+static bool is_earlier(const struct order_node *x, const struct order_node *y)
+{
+	const struct spot *a = spot_of(x), *b = spot_of(y);
+
+	return a->priority != b->priority ? a->priority > b->priority :
+					    order_by_limit(x, y);
+}
+
+static bool is_larger(const struct order_node *x, const struct order_node *y)
+{
+	const struct spot *a = spot_of(x), *b = spot_of(y);
+
+	return a->priority == b->priority && a->cores != b->cores ?
+		       a->cores > b->cores : is_earlier(x, y);
+}
+
+static bool is_before(const struct queue *q, const struct spot *a, const struct spot *b)
+{
+	return q->order.before(&a->at, &b->at);
+}
+
+/* The place of an item of the class. */
+static struct spot spot_in(const struct queue_class *c, const struct order_node *item)
+{
+	struct spot s = c->first;
+
+	s.at = *item;
+	return s;
+}
+
+static struct queue_class *class_of_node(struct order_node *n)
+{
+	return n ? (struct queue_class *)((char *)n - offsetof(struct queue_class, first.at)) :
+		   NULL;
+}
+
+static struct queue_item *item_of_node(struct order_node *n)
+{
+	return n ? (struct queue_item *)((char *)n - offsetof(struct queue_item, at)) : NULL;
+}
+
+static struct queue_item *first_item(const struct queue_class *c)
+{
+	return item_of_node(order_first(&c->items));
+}
+
+/* ---- life ---- */
 
 int queue_create(struct queue **out, const struct queue_options *options)
 {
@@ -39,6 +120,7 @@ int queue_create(struct queue **out, const struct queue_options *options)
 	if (!q)
 		return -ENOMEM;
 	q->options = *options;
+	q->order.before = options->order == QUEUE_LARGE ? is_larger : is_earlier;
 	*out = q;
 	return 0;
 }
@@ -64,7 +146,7 @@ void queue_destroy(struct queue *q)
 /* ---- adding and removing ---- */
 
 static void key_init(struct class_key *key, const struct ledger_shape *shape,
-		     int32_t priority, uint64_t limit_s)
+		     int32_t priority)
 {
 	memset(key, 0, sizeof(*key)); /* padding counts, too */
 	key->shape.ranks = shape->ranks;
@@ -76,7 +158,6 @@ static void key_init(struct class_key *key, const struct ledger_shape *shape,
 	key->shape.exclusive = shape->exclusive;
 	memcpy(key->shape.counters, shape->counters, sizeof(shape->counters));
 	key->shape.placed = shape->placed;
-	key->limit_s = limit_s;
 	key->priority = priority;
 }
 
@@ -91,40 +172,89 @@ static struct queue_class *class_of(struct queue *q, const struct class_key *key
 	if (!c)
 		return NULL;
 	memcpy(&c->key, key, sizeof(*key));
+	c->first.priority = key->priority;
+	c->first.cores = (uint64_t)key->shape.ranks * key->shape.cores;
+	c->items.before = order_by_limit;
+	c->unfit = NEVER;
 	HASH_ADD(hh, q->classes, key, sizeof(c->key), c);
 	return c;
 }
 
+/* Call it between two changes of the class's first item. */
+static void delist(struct queue *q, struct queue_class *c)
+{
+	if (c->waiting)
+		order_remove(&q->order, &c->first.at);
+}
+
+static void enlist(struct queue *q, struct queue_class *c)
+{
+	if (!c->waiting)
+		return;
+	c->first = spot_in(c, order_first(&c->items));
+	order_add(&q->order, &c->first.at);
+}
+
+static void insert(struct queue *q, struct queue_item *item)
+{
+	struct queue_class *c = item->class;
+	bool first = !c->waiting || order_by_limit(&item->at, &c->first.at);
+
+	if (first)
+		delist(q, c);
+	order_add(&c->items, &item->at);
+	c->waiting++;
+	q->waiting++;
+	if (first)
+		enlist(q, c);
+	q->round.begun = false;
+}
+
+static void take_out(struct queue *q, struct queue_item *item)
+{
+	struct queue_class *c = item->class;
+	bool first = item->at.number == c->first.at.number;
+
+	if (first)
+		delist(q, c);
+	order_remove(&c->items, &item->at);
+	c->waiting--;
+	q->waiting--;
+	if (first)
+		enlist(q, c);
+}
+
 int queue_add(struct queue *q, struct queue_item *item,
 	      const struct ledger_shape *shape, int32_t priority,
-	      uint64_t limit_s, uint64_t now_ms)
+	      uint32_t limit_s, uint64_t now_ms)
 {
 	struct class_key key;
 
-	key_init(&key, shape, priority, limit_s);
+	key_init(&key, shape, priority);
 	item->class = class_of(q, &key);
 	if (!item->class) {
 		free((void *)(uintptr_t)shape->placed);
 		return -ENOMEM;
 	}
-	item->number = q->next++;
-	item->since_ms = now_ms;
-	DL_APPEND(item->class->items, item);
+	item->at = (struct order_node){
+		.number = q->next++,
+		.since_ms = now_ms,
+		.limit_s = q->options.order == QUEUE_LARGE ? limit_s : 0,
+	};
 	item->class->tasks++;
-	q->waiting++;
+	insert(q, item);
 	return 0;
 }
 
 void queue_put_back(struct queue *q, struct queue_item *item)
 {
-	DL_PREPEND(item->class->items, item);
-	q->waiting++;
+	insert(q, item);
 }
 
 void queue_remove(struct queue *q, struct queue_item *item)
 {
-	DL_DELETE(item->class->items, item);
-	q->waiting--;
+	take_out(q, item);
+	q->round.begun = false;
 }
 
 void queue_done(struct queue *q, struct queue_item *item)
@@ -146,132 +276,143 @@ size_t queue_waiting(const struct queue *q)
 	return q->waiting;
 }
 
-/* ---- order ---- */
-
-static uint64_t all_cores(const struct queue_class *c)
-{
-	return (uint64_t)c->key.shape.ranks * c->key.shape.cores;
-}
-
-/* A task of one class, with its number, and one of the other. */
-static bool is_before(const struct queue *q, const struct queue_class *a,
-		      uint64_t a_number, const struct queue_class *b,
-		      uint64_t b_number)
-{
-	if (a->key.priority != b->key.priority)
-		return a->key.priority > b->key.priority;
-	if (q->options.order == QUEUE_LARGE) {
-		if (all_cores(a) != all_cores(b))
-			return all_cores(a) > all_cores(b);
-		if (a->key.limit_s != b->key.limit_s)
-			return a->key.limit_s > b->key.limit_s;
-	}
-	return a_number < b_number;
-}
-
-/* The first in order of those that have not been tried in this round. */
-static struct queue_class *first_class(const struct queue *q)
-{
-	struct queue_class *c, *best = NULL;
-
-	for (c = q->classes; c; c = c->hh.next)
-		if (c->items && c->tried != q->round &&
-		    (!best || is_before(q, c, c->items->number, best,
-					best->items->number)))
-			best = c;
-	return best;
-}
-
 /* ---- placing ---- */
 
-static int take_from(struct queue *q, struct queue_class *c, struct ledger *l,
-		     struct queue_item **item, struct ledger_placement **placement)
+/* The first of the class, in order, behind which nothing may go on. It does not fit. */
+static struct queue_item *first_impatient(const struct queue *q,
+					  const struct queue_class *c, uint64_t now_ms)
 {
-	int rc = ledger_place(l, &c->key.shape, placement);
-
-	if (rc)
-		return rc;
-	*item = c->items;
-	queue_remove(q, *item);
-	return 0;
+	if (now_ms < q->options.patience_ms)
+		return NULL;
+	return item_of_node(order_first_since(&c->items, now_ms - q->options.patience_ms));
 }
 
-/* May others go on behind this one, which does not fit? */
-static bool is_patient(const struct queue *q, const struct queue_item *item,
-		       uint64_t now_ms)
+static bool in_window(const struct queue *q, const struct queue_class *c, uint64_t first)
 {
-	return now_ms - item->since_ms < q->options.patience_ms;
+	return q->options.order != QUEUE_FIFO || c->first.at.number < first ||
+	       c->first.at.number - first <= q->options.window;
 }
 
-static bool in_window(const struct queue *q, const struct queue_class *c,
-		      uint64_t first)
+static void begin_round(struct queue *q, const struct ledger *l, uint64_t now_ms)
 {
-	return q->options.order != QUEUE_FIFO || c->items->number < first ||
-	       c->items->number - first <= q->options.window;
+	struct round *r = &q->round;
+
+	if (r->begun && r->freed == ledger_freed(l) && r->now_ms == now_ms)
+		return;
+	*r = (struct round){
+		.begun = true,
+		.freed = ledger_freed(l),
+		.now_ms = now_ms,
+		.oldest = UINT64_MAX,
+	};
+	if (q->order.root)
+		r->next = *spot_of(order_first(&q->order));
+}
+
+static void note_unfit(struct queue *q, struct queue_class *c)
+{
+	struct round *r = &q->round;
+	const struct queue_item *item = first_impatient(q, c, r->now_ms);
+	struct spot hold;
+
+	c->unfit = r->freed;
+	if (c->first.at.number < r->oldest)
+		r->oldest = c->first.at.number;
+	if (!item)
+		return;
+	hold = spot_in(c, &item->at);
+	if (!r->held || is_before(q, &hold, &r->hold))
+		r->hold = hold;
+	r->held = true;
+}
+
+/* The next class of the round whose first task may be placed, or NULL. */
+static struct queue_class *next_class(struct queue *q)
+{
+	const struct round *r = &q->round;
+	struct queue_class *c = class_of_node(order_from(&q->order, &r->next.at));
+
+	if (!c || !in_window(q, c, r->oldest) ||
+	    (r->held && !is_before(q, &c->first, &r->hold)))
+		return NULL;
+	return c;
 }
 
 int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
 		struct queue_item **item, struct ledger_placement **placement)
 {
-	uint64_t first = UINT64_MAX;
 	struct queue_class *c;
 	int rc;
 
-	q->round++;
-	while ((c = first_class(q))) {
-		if (!in_window(q, c, first))
-			return -EAGAIN;
-		rc = take_from(q, c, l, item, placement);
-		if (rc != -EAGAIN || !is_patient(q, c->items, now_ms))
+	begin_round(q, l, now_ms);
+	while ((c = next_class(q))) {
+		rc = c->unfit == q->round.freed ? -EAGAIN :
+						  ledger_place(l, &c->key.shape, placement);
+		if (rc && rc != -EAGAIN)
 			return rc;
-		c->tried = q->round;
-		if (c->items->number < first)
-			first = c->items->number;
+		q->round.next = c->first;
+		q->round.next.at.number++; /* what is behind it */
+		if (!rc) {
+			*item = first_item(c);
+			take_out(q, *item);
+			return 0;
+		}
+		note_unfit(q, c);
 	}
 	return -EAGAIN;
+}
+
+/* ---- questions ---- */
+
+/* How many of the class are before `s`, which is of any class. */
+static size_t class_before(const struct queue *q, const struct queue_class *c,
+			   const struct spot *s)
+{
+	if (c->first.priority != s->priority)
+		return c->first.priority > s->priority ? c->waiting : 0;
+	if (q->options.order == QUEUE_LARGE && c->first.cores != s->cores)
+		return c->first.cores > s->cores ? c->waiting : 0;
+	return order_count_before(&c->items, &s->at);
 }
 
 size_t queue_before(const struct queue *q, const struct queue_item *item,
 		    const struct queue_item **first)
 {
-	const struct queue_item *i;
+	const struct spot at = spot_in(item->class, &item->at);
 	size_t n = 0;
 
-	*first = NULL;
-	for (struct queue_class *c = q->classes; c; c = c->hh.next)
-		DL_FOREACH(c->items, i) {
-			if (!is_before(q, c, i->number, item->class, item->number))
-				continue;
-			n++;
-			if (!*first || is_before(q, c, i->number, (*first)->class,
-						 (*first)->number))
-				*first = i;
-		}
+	for (const struct queue_class *c = q->classes; c; c = c->hh.next)
+		n += class_before(q, c, &at);
+	*first = n ? first_item(class_of_node(order_first(&q->order))) : NULL;
 	return n;
 }
 
-const struct queue_item *queue_held_for(struct queue *q, const struct ledger *l,
+const struct queue_item *queue_held_for(const struct queue *q, const struct ledger *l,
 					const struct queue_item *item,
 					uint64_t now_ms)
 {
-	struct queue_class *c;
+	struct spot best = spot_in(item->class, &item->at), s;
+	const struct queue_item *found = NULL, *i;
 
-	q->round++;
-	while ((c = first_class(q)) && c != item->class) {
-		c->tried = q->round;
-		if (!is_patient(q, c->items, now_ms) &&
-		    !ledger_fits(l, &c->key.shape))
-			return c->items;
+	for (const struct queue_class *c = q->classes; c; c = c->hh.next) {
+		i = first_impatient(q, c, now_ms);
+		if (!i || i == item)
+			continue;
+		s = spot_in(c, &i->at);
+		if (!is_before(q, &s, &best) || ledger_fits(l, &c->key.shape))
+			continue;
+		best = s;
+		found = i;
 	}
-	return NULL;
+	return found;
 }
 
-struct queue_item *queue_impossible(struct queue *q, struct ledger *l)
+struct queue_item *queue_impossible(struct queue *q, const struct ledger *l)
 {
 	struct queue_class *c;
 
 	for (c = q->classes; c; c = c->hh.next)
-		if (c->items && !ledger_can_ever(l, &c->key.shape))
-			return c->items;
+		if (c->waiting && !ledger_can_ever(l, &c->key.shape))
+			return first_item(c);
 	return NULL;
 }

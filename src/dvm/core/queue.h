@@ -4,13 +4,15 @@
  * behind may pass it, within a window, until it has waited for `patience_ms`: then
  * everything is kept free for it.
  *
- * Tasks of one shape, priority and limit fit, or do not, together: so what is tried is a
- * class of tasks and not each one. Calls no system function; one thread at a time.
+ * Tasks of one shape fit, or do not, together: so what is tried is the first task of each
+ * shape and priority, and only when something has been freed since it did not fit. Calls
+ * no system function; one thread at a time.
  */
 #ifndef PMI2X_DVM_QUEUE_H
 #define PMI2X_DVM_QUEUE_H
 
 #include "dvm/core/ledger.h"
+#include "dvm/core/order.h"
 
 enum queue_order {
 	QUEUE_FIFO,
@@ -27,10 +29,8 @@ struct queue_class;
 
 /* A task's place in the queue, part of it. */
 struct queue_item {
-	struct queue_class *class; /* NULL: it does not wait */
-	uint64_t number;           /* in order of queue_add */
-	uint64_t since_ms;
-	struct queue_item *prev, *next;
+	struct order_node at;      /* number: in order of queue_add */
+	struct queue_class *class; /* NULL: it has ended */
 };
 
 struct queue;
@@ -46,8 +46,8 @@ void queue_destroy(struct queue *q);
  */
 int queue_add(struct queue *q, struct queue_item *item,
 	      const struct ledger_shape *shape, int32_t priority,
-	      uint64_t limit_s, uint64_t now_ms);
-/* An item that was placed waits again, before all others of its class. */
+	      uint32_t limit_s, uint64_t now_ms);
+/* One that has been placed, or removed, waits again, in its old place of the order. */
 void queue_put_back(struct queue *q, struct queue_item *item);
 /* Take it out, wherever it is. Its class is kept for queue_shape until queue_done. */
 void queue_remove(struct queue *q, struct queue_item *item);
@@ -65,7 +65,7 @@ int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
  * A waiting task that can never run with the nodes that there are, or NULL. Call it
  * when a node has been lost, until it is NULL.
  */
-struct queue_item *queue_impossible(struct queue *q, struct ledger *l);
+struct queue_item *queue_impossible(struct queue *q, const struct ledger *l);
 /*
  * How many tasks come before a waiting one, and the first of all in *first: NULL when it
  * is this one.
@@ -76,7 +76,7 @@ size_t queue_before(const struct queue *q, const struct queue_item *item,
  * The item before `item` for which all room is kept, since it does not fit and has waited
  * too long; or NULL.
  */
-const struct queue_item *queue_held_for(struct queue *q, const struct ledger *l,
+const struct queue_item *queue_held_for(const struct queue *q, const struct ledger *l,
 					const struct queue_item *item,
 					uint64_t now_ms);
 /* How many tasks wait. */

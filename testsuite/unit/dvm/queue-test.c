@@ -148,7 +148,28 @@ static void one_that_was_placed_can_wait_again(void **state)
 	end(&b);
 }
 
-static void tasks_that_can_no_longer_fit_are_found(void **state)
+/* Neither of two shapes fits: one has the first task, the other that which waited too long. */
+static void impatient_task_of_any_shape_holds_the_rest(void **state)
+{
+	const struct ledger_shape gpu = { .ranks = 1, .cores = 2, .gpus = 1 };
+	const struct ledger_shape memory = { .ranks = 1, .cores = 2, .memory = 1 };
+	const struct ledger_shape fits = { .ranks = 1, .cores = 2 };
+	struct bed b = bed(QUEUE_LARGE, 10);
+	struct queue_item old[2], young[2], fit[2];
+
+	assert_int_equal(queue_add(b.queue, &old[0], &gpu, 0, 10, 0), 0);
+	assert_int_equal(queue_add(b.queue, &old[1], &memory, 0, 20, 0), 0);
+	assert_int_equal(queue_add(b.queue, &young[0], &gpu, 0, 50, 5000), 0);
+	assert_int_equal(queue_add(b.queue, &young[1], &memory, 0, 40, 5000), 0);
+	assert_int_equal(queue_add(b.queue, &fit[0], &fits, 0, 15, 5000), 0);
+	assert_null(next(&b, 5000));
+	assert_ptr_equal(queue_held_for(b.queue, b.ledger, &fit[0], 5000), &old[1]);
+	assert_int_equal(queue_add(b.queue, &fit[1], &fits, 0, 30, 5000), 0);
+	assert_ptr_equal(next(&b, 5000), &fit[1]);
+	end(&b);
+}
+
+static void what_became_impossible_is_found(void **state)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct queue_item item;
@@ -168,7 +189,8 @@ int main(void)
 		cmocka_unit_test(blocked_task_is_passed_by_a_limited_number),
 		cmocka_unit_test(only_a_window_of_tasks_may_pass),
 		cmocka_unit_test(one_that_was_placed_can_wait_again),
-		cmocka_unit_test(tasks_that_can_no_longer_fit_are_found),
+		cmocka_unit_test(impatient_task_of_any_shape_holds_the_rest),
+		cmocka_unit_test(what_became_impossible_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Definitions that the files of the ledger share. */
+#ifndef PMI2X_DVM_LEDGER_PRIVATE_H
+#define PMI2X_DVM_LEDGER_PRIVATE_H
+
+#include "dvm/core/ledger.h"
+
+#define NAME_MAX_BYTES 64
+#define LEVEL_WORDS (DVM_CORES_MAX / 64 + 1)
+
+struct node {
+	uint32_t number;
+	struct ledger_resources has;
+	struct dvm_cores cores; /* free ones, and so on */
+	uint32_t ncores;
+	uint64_t gpus;
+	uint64_t memory;
+	uint32_t tasks;         /* that run on it */
+	bool taken;             /* by one that wants to be alone */
+	bool closed;
+	uint64_t listed;        /* later than nodes of a lower number */
+	struct node *prev, *next; /* of its bin */
+};
+
+/* Open nodes with the same numbers of free cores and GPUs, all idle or all in use. */
+struct bin {
+	struct node *nodes; /* the one that came last first */
+	uint32_t count;
+};
+
+/* Nodes that have the same cores and GPUs, and about the same memory. */
+struct kind {
+	uint32_t cores, gpus;
+	uint32_t count;
+	uint64_t least, most; /* bytes of memory: bounds of what they have */
+};
+
+struct counter {
+	char name[NAME_MAX_BYTES];
+	uint32_t has, left;
+};
+
+struct ledger {
+	struct node **nodes;
+	size_t count, cap;
+	struct bin *bins;           /* index_bin() */
+	uint32_t max_cores, max_gpus; /* of a node: the bins that there are */
+	uint64_t levels[LEVEL_WORDS]; /* bit i: a bin of i free cores has nodes */
+	uint64_t listed;
+	struct kind *kinds;
+	size_t nkinds, kinds_cap;
+	uint32_t free_cores, all_cores; /* of open nodes */
+	struct counter counters[LEDGER_COUNTERS_MAX];
+	uint32_t ncounters;
+	uint64_t freed;
+};
+
+/* The resources of a node, all or free ones. */
+struct room_of {
+	uint64_t cores, gpus, memory;
+};
+
+/* How many ranks of a task go where there is this. */
+uint32_t ledger_ranks_in(const struct ledger_shape *s, const struct room_of *r);
+/* The node as it is, or as if nothing ran on it. */
+uint32_t ledger_node_ranks(const struct node *n, const struct ledger_shape *s, bool ever);
+
+/* ---- ledger_index.c ---- */
+
+/* Make room for a node that has this. 0 or -ENOMEM. */
+int index_make_room(struct ledger *l, const struct ledger_resources *has);
+/* Around each change of a node's free resources, tasks or `taken`. */
+void index_add(struct ledger *l, struct node *n);
+void index_remove(struct ledger *l, struct node *n);
+/* The open node that takes all ranks and has the fewest free cores, or NULL. */
+const struct node *index_best(const struct ledger *l, const struct ledger_shape *s);
+/* Does it fit, on any number of nodes or on those that it wants? */
+bool index_fits(const struct ledger *l, const struct ledger_shape *s);
+
+/* ---- ledger_kinds.c ---- */
+
+/* 0 or -ENOMEM. */
+int kinds_add(struct ledger *l, const struct ledger_resources *has);
+/* A node that had this has nothing. */
+void kinds_lose(struct ledger *l, const struct ledger_resources *has);
+/* Would it fit if nothing else ran? */
+bool kinds_fit(const struct ledger *l, const struct ledger_shape *s);
+
+/* ---- ledger_tally.c ---- */
+
+/* Nodes, counted by how many ranks of a task they take. */
+struct tally {
+	uint32_t ranks, nodes; /* of the task: all, and on as many, or 0 */
+	uint64_t all;          /* ranks that they take together */
+	uint64_t with_each;    /* nodes that take their share of ranks, */
+	uint64_t with_more;    /* and one more */
+};
+
+struct tally tally_begin(const struct ledger_shape *s);
+/* `count` nodes that take `ranks` each. */
+void tally_add(struct tally *t, uint32_t ranks, uint32_t count);
+bool tally_fits(const struct tally *t);
+
+#endif
