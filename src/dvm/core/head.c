@@ -24,6 +24,8 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 	h->log = log;
 	h->adopting = options->adopts;
 	h->next_id = head_id_after(h, 0);
+	for (int i = 0; i < NODE_LISTS; i++)
+		h->list_first[i] = NODE_NONE;
 	journal_init(h);
 	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
 	if (!h->nodes || ledger_create(&h->ledger) ||
@@ -51,6 +53,7 @@ void dvm_head_destroy(struct dvm_head *h)
 	tasks_free(h);
 	HASH_ITER(hh, h->clients, c, next)
 		dvm_head_client_closed(h, c->number, h->now);
+	head_forget_names(h);
 	for (uint32_t i = 0; h->nodes && i < dvm_head_positions(h); i++)
 		head_node_free(&h->nodes[i]);
 	head_growth_forget(h);
@@ -98,6 +101,8 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 		head_growth_registered(h);
 		return 0;
 	}
+	if (head_add_name(h, node))
+		return -ENOMEM;
 	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
 }
 
@@ -238,12 +243,12 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 
 static void send_to_nodes(struct dvm_head *h)
 {
-	for (uint32_t i = 0; i < h->options.nodes; i++) {
+	uint32_t i;
+
+	while ((i = head_take_listed(h, NODES_OUT)) != NODE_NONE) {
 		struct head_node *n = &h->nodes[i];
 
-		if (!n->out.len)
-			continue;
-		if (!n->lost)
+		if (n->out.len && !n->lost)
 			h->ops.node_send(h->arg, i, n->out.data, n->out.len);
 		buf_clear(&n->out);
 	}

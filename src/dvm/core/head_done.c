@@ -11,8 +11,10 @@ void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instan
 		.type = DVM_DONE, .started = { task, instance },
 	};
 
-	if (!h->nodes[node].lost) /* without memory for it the node keeps its ends longer */
-		h->journal.done_later |= !dvm_msg_pack(&h->nodes[node].later, &m);
+	if (h->nodes[node].lost || dvm_msg_pack(&h->nodes[node].later, &m))
+		return; /* what is missing is kept for longer */
+	h->journal.done_later = true;
+	head_list_node(h, NODES_LATER, node);
 }
 
 void done_note(struct dvm_head *h, const struct head_task *t)
@@ -23,11 +25,13 @@ void done_note(struct dvm_head *h, const struct head_task *t)
 
 static void send_done(struct dvm_head *h)
 {
-	for (uint32_t i = 0; i < h->options.nodes; i++) {
+	uint32_t i;
+
+	while ((i = head_take_listed(h, NODES_DONE)) != NODE_NONE) {
 		struct head_node *n = &h->nodes[i];
 
-		if (n->done.len)
-			(void)buf_append(&n->out, n->done.data, n->done.len);
+		(void)buf_append(&n->out, n->done.data, n->done.len);
+		head_list_node(h, NODES_OUT, i);
 		buf_clear(&n->done);
 	}
 	h->journal.done_waits = false;
@@ -39,12 +43,16 @@ static void send_done(struct dvm_head *h)
  */
 static void wait_for_later(struct dvm_head *h)
 {
-	for (uint32_t i = 0; i < h->options.nodes; i++) {
+	uint32_t i;
+
+	while ((i = head_take_listed(h, NODES_LATER)) != NODE_NONE) {
 		struct head_node *n = &h->nodes[i];
 
-		if (n->later.len && !buf_append(&n->done, n->later.data, n->later.len))
+		if (!buf_append(&n->done, n->later.data, n->later.len)) {
 			h->journal.done_waits = true;
-		buf_clear(&n->later); /* without memory for it the node keeps its ends longer */
+			head_list_node(h, NODES_DONE, i);
+		}
+		buf_clear(&n->later); /* what is missing is kept for longer */
 	}
 	h->journal.done_later = false;
 	h->journal.done_at = h->journal.written;

@@ -67,23 +67,22 @@ void dvm_head_grow_failed(struct dvm_head *h, const char *why)
 	end_growth(h, why);
 }
 
-static bool was_lost(const struct dvm_head *h, const char *name)
-{
-	for (uint32_t i = 0; i < h->options.nodes; i++)
-		if (h->nodes[i].lost && !strcmp(h->nodes[i].name, name))
-			return true;
-	return false;
-}
-
 /* 0 or a negative errno. */
 static int adopt_next(struct dvm_head *h)
 {
 	struct head_node *n = &h->nodes[h->options.nodes];
-	int rc = ledger_add_node(h->ledger, &n->has);
+	bool returned = head_has_lost_name(h, n->name);
+	int rc = head_add_name(h, h->options.nodes);
 
 	if (rc)
 		return rc;
-	report_node(h, h->options.nodes, was_lost(h, n->name) ? "returned" : "joined", "", 0);
+	rc = ledger_add_node(h->ledger, &n->has);
+	if (rc) {
+		head_drop_name(h, h->options.nodes);
+		return rc;
+	}
+	report_node(h, h->options.nodes, returned ? "returned" : "joined", "", 0);
+	h->nodes_due_ms = 0;
 	h->options.nodes++;
 	h->registered++;
 	h->growth.nodes--;
@@ -225,6 +224,7 @@ static void begin_leaving(struct dvm_head *h, uint32_t node, uint64_t grace_ms)
 
 	n->leaving = true;
 	n->leave_ms = grace_ms == UINT64_MAX ? 0 : h->now.ms + grace_ms;
+	h->nodes_due_ms = 0;
 	ledger_close_node(h->ledger, node, true);
 	h->retry = true;
 }

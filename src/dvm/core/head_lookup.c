@@ -5,8 +5,10 @@
  */
 #include "dvm/core/head_private.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool head_refuse(struct head_refusal *no, const char *fmt, ...)
@@ -26,15 +28,107 @@ const char *head_node_name(const struct dvm_head *h, uint32_t node)
 	return h->nodes[node].name;
 }
 
+static struct head_name *find_name(const struct dvm_head *h, const char *name)
+{
+	struct head_name *n;
+
+	HASH_FIND_STR(h->names, name, n);
+	return n;
+}
+
+int head_add_name(struct dvm_head *h, uint32_t node)
+{
+	const char *name = h->nodes[node].name;
+	struct head_name *n = find_name(h, name);
+
+	h->nodes[node].namesake = NODE_NONE;
+	if (n) {
+		h->nodes[n->last].namesake = node;
+		n->last = node;
+		return 0;
+	}
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	n->name = name;
+	n->first = n->last = node;
+	HASH_ADD_KEYPTR(hh, h->names, name, strlen(name), n);
+	return 0;
+}
+
+void head_drop_name(struct dvm_head *h, uint32_t node)
+{
+	struct head_name *n = find_name(h, h->nodes[node].name);
+	uint32_t before = n->first;
+
+	if (before == node) {
+		HASH_DEL(h->names, n);
+		free(n);
+		return;
+	}
+	while (h->nodes[before].namesake != node)
+		before = h->nodes[before].namesake;
+	h->nodes[before].namesake = NODE_NONE;
+	n->last = before;
+}
+
+void head_forget_names(struct dvm_head *h)
+{
+	struct head_name *n, *next;
+
+	HASH_ITER(hh, h->names, n, next) {
+		HASH_DEL(h->names, n);
+		free(n);
+	}
+}
+
 uint32_t head_find_node(const struct dvm_head *h, const char *name)
 {
-	uint32_t found = NODE_NONE;
+	const struct head_name *n = head_is_ready(h) ? find_name(h, name) : NULL;
+	uint32_t found = n ? n->first : NODE_NONE;
 
-	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++)
-		if (!strcmp(h->nodes[i].name, name) &&
-		    (found == NODE_NONE || h->nodes[found].lost))
-			found = i;
+	while (found != NODE_NONE && h->nodes[found].lost &&
+	       h->nodes[found].namesake != NODE_NONE)
+		found = h->nodes[found].namesake;
 	return found;
+}
+
+bool head_has_lost_name(const struct dvm_head *h, const char *name)
+{
+	const struct head_name *n = find_name(h, name);
+	uint32_t i = n ? n->first : NODE_NONE;
+
+	while (i != NODE_NONE && !h->nodes[i].lost)
+		i = h->nodes[i].namesake;
+	return i != NODE_NONE;
+}
+
+/* ---- lists of nodes, and messages ---- */
+
+void head_list_node(struct dvm_head *h, enum node_list list, uint32_t node)
+{
+	struct head_node *n = &h->nodes[node];
+
+	if (n->listed[list])
+		return;
+	n->listed[list] = true;
+	n->next[list] = NODE_NONE;
+	if (h->list_first[list] == NODE_NONE)
+		h->list_first[list] = node;
+	else
+		h->nodes[h->list_last[list]].next[list] = node;
+	h->list_last[list] = node;
+}
+
+uint32_t head_take_listed(struct dvm_head *h, enum node_list list)
+{
+	uint32_t node = h->list_first[list];
+
+	if (node == NODE_NONE)
+		return NODE_NONE;
+	h->nodes[node].listed[list] = false;
+	h->list_first[list] = h->nodes[node].next[list];
+	return node;
 }
 
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
@@ -42,6 +136,7 @@ void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 	struct head_node *n = &h->nodes[node];
 	int rc = n->lost ? 0 : dvm_msg_pack(&n->out, m);
 
+	head_list_node(h, NODES_OUT, node);
 	if (rc)
 		h->ops.node_break(h->arg, node, strerror(-rc));
 }

@@ -22,6 +22,7 @@ static void lose_tasks(struct dvm_head *h, uint32_t node, const char *why)
 		return;
 	}
 	n->until_ms = n->heard_ms + h->options.away_ms;
+	h->nodes_due_ms = 0;
 	if (any)
 		log_error(h->log, "ranks on node %s may run for up to %llu s more: their tasks are run again after that",
 			  n->name, n->until_ms > h->now.ms ?
@@ -117,30 +118,67 @@ static void check_lease(struct dvm_head *h, uint32_t node)
 	h->ops.node_break(h->arg, node, "no message from the daemon");
 }
 
+static bool is_leaving(const struct head_node *n)
+{
+	return n->leaving && !n->left && !n->lost;
+}
+
+static void go_on_leaving(struct dvm_head *h, uint32_t node)
+{
+	struct head_node *n = &h->nodes[node];
+
+	if (n->leave_ms && n->leave_ms <= h->now.ms) {
+		n->leave_ms = 0;
+		tasks_move_away(h, node);
+	}
+	if (ledger_node_tasks(h->ledger, node))
+		h->some_leave = true;
+	else
+		tell_to_leave(h, node);
+}
+
+/* The first deadline of a node. */
+static uint64_t first_due(const struct dvm_head *h)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		const struct head_node *n = &h->nodes[i];
+		uint64_t lease = lease_limit(h, n);
+
+		if (n->leave_ms && !n->lost && n->leave_ms < first)
+			first = n->leave_ms;
+		if (lease < first)
+			first = lease;
+	}
+	return first;
+}
+
+/*
+ * Nodes are looked at when one may have a deadline: what a node says only moves its lease
+ * farther away.
+ */
 void head_nodes_turn(struct dvm_head *h)
 {
 	if (h->unheard_ms && h->unheard_ms <= h->now.ms) {
 		h->unheard_ms = 0;
 		tasks_release(h, false);
 	}
+	if (h->nodes_due_ms > h->now.ms && !h->some_leave)
+		return;
+	h->some_leave = false;
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
-		struct head_node *n = &h->nodes[i];
-
 		check_lease(h, i);
-		if (!n->leaving || n->left || n->lost)
-			continue;
-		if (n->leave_ms && n->leave_ms <= h->now.ms) {
-			n->leave_ms = 0;
-			tasks_move_away(h, i);
-		}
-		if (!ledger_node_tasks(h->ledger, i))
-			tell_to_leave(h, i);
+		if (is_leaving(&h->nodes[i]))
+			go_on_leaving(h, i);
 	}
+	h->nodes_due_ms = head_is_ready(h) && !h->adopting ? first_due(h) : 0;
 }
 
 uint64_t dvm_head_deadline(const struct dvm_head *h)
 {
-	uint64_t first = h->stop_ms ? h->stop_ms : UINT64_MAX, lease;
+	uint64_t due = h->nodes_due_ms ? h->nodes_due_ms : first_due(h);
+	uint64_t first = h->stop_ms ? h->stop_ms : UINT64_MAX;
 
 	if (h->unheard_ms && h->unheard_ms < first)
 		first = h->unheard_ms;
@@ -148,16 +186,7 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 		first = h->down_ms;
 	if (h->hopeless_ms > h->now.ms && h->hopeless_ms < first)
 		first = h->hopeless_ms; /* after that, each turn looks */
-	for (uint32_t i = 0; i < h->options.nodes; i++) {
-		const struct head_node *n = &h->nodes[i];
-
-		lease = lease_limit(h, n);
-		if (n->leave_ms && !n->lost && n->leave_ms < first)
-			first = n->leave_ms;
-		if (lease < first)
-			first = lease;
-	}
-	return first;
+	return due < first ? due : first;
 }
 
 /* ---- stopping ---- */

@@ -7,6 +7,16 @@
 
 /* ---- head_lookup.c ---- */
 
+/* The node is one of its name. 0 or -ENOMEM. */
+int head_add_name(struct dvm_head *h, uint32_t node);
+/* The node, which was added last, is not. */
+void head_drop_name(struct dvm_head *h, uint32_t node);
+void head_forget_names(struct dvm_head *h);
+/* Has a node of this name been lost? */
+bool head_has_lost_name(const struct dvm_head *h, const char *name);
+/* Add a node to a list, unless it is in it. Take the first out: NODE_NONE when there is none. */
+void head_list_node(struct dvm_head *h, enum node_list list, uint32_t node);
+uint32_t head_take_listed(struct dvm_head *h, enum node_list list);
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
 bool head_has_lost_all(const struct dvm_head *h);
 /* The next number that a task of this DVM could have. */

@@ -14,6 +14,14 @@
 #define PRIORITY_MAX 1000000
 #define COMMAND_KEPT_MAX 1024  /* bytes of arguments of a task that has ended */
 
+/* Lists of nodes, in the order in which they were added. */
+enum node_list {
+	NODES_OUT,   /* head_node.out may have messages, and so on */
+	NODES_DONE,
+	NODES_LATER,
+	NODE_LISTS,
+};
+
 struct head_node {
 	char *name;     /* NULL: the daemon has not registered */
 	struct ledger_resources has;
@@ -31,6 +39,16 @@ struct head_node {
 	struct buf done; /* the same, for when the journal is safe so far, */
 	struct buf later; /* and farther */
 	struct buf early; /* what it has said before this head was resumed */
+	uint32_t next[NODE_LISTS]; /* the node behind it in a list, or NODE_NONE */
+	bool listed[NODE_LISTS];
+	uint32_t namesake; /* a later node of its name, or NODE_NONE */
+};
+
+/* A name of nodes that belong to the DVM. */
+struct head_name {
+	const char *name; /* the first one's */
+	uint32_t first, last;
+	UT_hash_handle hh;
 };
 
 /* Nodes that are to come, behind all others. */
@@ -214,6 +232,10 @@ struct dvm_head {
 	struct queue *queue;
 	struct head_node *nodes;  /* by position, which is the ledger's number */
 	uint32_t registered;
+	struct head_name *names;
+	uint32_t list_first[NODE_LISTS], list_last[NODE_LISTS]; /* or NODE_NONE */
+	uint64_t nodes_due_ms;    /* no node has a deadline before; 0: not known */
+	bool some_leave;          /* nodes wait for the end of their tasks to leave */
 	struct head_growth growth;
 	struct head_profile *profiles;
 	uint32_t next_profile;
