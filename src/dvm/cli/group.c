@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/core/share.h"
 
 static bool is_op(json_t *request, const char *op)
 {
@@ -70,74 +71,76 @@ static long long number_or_one(json_t *task, const char *key)
 	return json_object_get(task, key) ? get_number(task, key) : 1;
 }
 
-static long long need_of(json_t *task)
+static double slots_of(json_t *task)
 {
 	long long ranks = number_or_one(task, "ranks");
 	long long cores = number_or_one(task, "cores");
 
-	return ranks > 0 && cores > 0 ? ranks * cores : 1;
+	return ranks > 0 && cores > 0 ? (double)ranks * (double)cores : 1;
 }
 
-/*
- * Resources that members have, and tasks that they were given; nothing for those that
- * have gone.
- */
-struct load {
-	long long cores, nodes, waiting;
-};
-
-static struct load load_of(json_t *status)
-{
-	struct load l = { 0 };
-	json_t *node;
-	size_t i;
-
-	json_array_foreach(json_object_get(status, "nodes"), i, node)
-		if (!strcmp(get_text(node, "state"), "up")) {
-			l.nodes++;
-			l.cores += get_number(node, "cores");
-			l.waiting += get_number(node, "cores") - get_number(node, "free");
-		}
-	l.waiting += get_number(status, "queued");
-	return l;
-}
-
-static bool is_less(const struct load *a, const struct load *b, long long need)
-{
-	return (double)(a->waiting + need) * (double)b->cores <
-	       (double)(b->waiting + need) * (double)a->cores;
-}
-
-/*
- * The least loaded member that can have the task, or else of all that are up: one of
- * them refuses it then.
- */
-static size_t least_loaded(const struct group *g, const struct load *loads, json_t *task)
-{
-	long long need = need_of(task), nodes = get_number(task, "nodes");
-	size_t found = g->count, largest = g->count;
-
-	for (size_t i = 0; i < g->count; i++) {
-		const struct load *l = &loads[i];
-
-		if (json_is_null(json_array_get(g->status, i)))
-			continue;
-		if (largest == g->count || l->cores > loads[largest].cores)
-			largest = i;
-		if (l->cores >= need && l->nodes >= nodes &&
-		    (found == g->count || is_less(l, &loads[found], need)))
-			found = i;
-	}
-	return found < g->count ? found : largest;
-}
-
-static size_t choose(const struct group *g, const struct load *loads, json_t *task)
+/* A task on named nodes goes to the DVM of the first. */
+static size_t must_go_to(const struct group *g, json_t *task)
 {
 	json_t *first = json_array_get(json_object_get(task, "place"), 0);
 	const char *node = json_string_value(json_object_get(first, "node"));
 	size_t owner = node ? owner_of_node(g, node) : g->count;
 
-	return owner < g->count ? owner : least_loaded(g, loads, task);
+	return owner < g->count ? owner : SHARE_ANY;
+}
+
+static struct share_task share_of(const struct group *g, json_t *task)
+{
+	long long seconds = get_number(task, "time"), nodes = get_number(task, "nodes");
+
+	return (struct share_task){
+		.slots = slots_of(task), .seconds = seconds > 0 ? (double)seconds : 0,
+		.nodes = nodes > 0 ? (uint64_t)nodes : 0, .member = must_go_to(g, task),
+	};
+}
+
+/* A member's work: each busy slot, and each task that waits, counts `seconds`. */
+static struct share_member member_of(json_t *status, double seconds)
+{
+	struct share_member m = { .up = !json_is_null(status) };
+	json_t *node;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "nodes"), i, node)
+		if (!strcmp(get_text(node, "state"), "up")) {
+			m.nodes++;
+			m.slots += (double)get_number(node, "cores");
+			m.work += (double)(get_number(node, "cores") -
+					   get_number(node, "free"));
+		}
+	if (m.up)
+		m.work += (double)get_number(status, "queued");
+	m.work *= seconds;
+	return m;
+}
+
+/* The member for each task of a request; to be freed. */
+static size_t *share(const struct group *g, json_t *list)
+{
+	size_t count = json_array_size(list), i;
+	struct share_member *members = calloc(g->count, sizeof(*members));
+	struct share_task *tasks = calloc(count + 1, sizeof(*tasks));
+	size_t *to = calloc(count + 1, sizeof(*to));
+	json_t *task;
+	double seconds;
+
+	if (!members || !tasks || !to)
+		die("out of memory");
+	json_array_foreach(list, i, task)
+		tasks[i] = share_of(g, task);
+	seconds = share_mean(tasks, count);
+	for (i = 0; i < g->count; i++)
+		members[i] = member_of(json_array_get(g->status, i), seconds);
+	if (share_out(members, g->count, tasks, count, to))
+		die("out of memory");
+	free(members);
+	free(tasks);
+	return to;
 }
 
 /* ---- submit ---- */
@@ -179,27 +182,20 @@ static json_t *begin_part(struct group *g, json_t *parts, size_t i, json_t *requ
 
 static void split_tasks(struct group *g, json_t *request, json_t *parts)
 {
-	struct load *loads = calloc(g->count, sizeof(*loads));
-	json_t *task, *p;
-	size_t i, to;
+	json_t *tasks = json_object_get(request, "tasks"), *task, *p;
+	size_t *to = share(g, tasks), i;
 
-	if (!loads)
-		die("out of memory");
-	for (i = 0; i < g->count; i++)
-		loads[i] = load_of(json_array_get(g->status, i));
 	json_decref(g->indexes);
 	g->indexes = make_nulls(g->count);
-	json_array_foreach(json_object_get(request, "tasks"), i, task) {
-		to = choose(g, loads, task);
-		if (to == g->count)
+	json_array_foreach(tasks, i, task) {
+		if (to[i] == g->count)
 			die("lost all DVMs of %s", g->name);
-		loads[to].waiting += need_of(task);
-		p = begin_part(g, parts, to, request);
+		p = begin_part(g, parts, to[i], request);
 		json_array_append(json_object_get(p, "tasks"), task);
-		json_array_append_new(json_array_get(g->indexes, to),
+		json_array_append_new(json_array_get(g->indexes, to[i]),
 				      json_integer((json_int_t)i));
 	}
-	free(loads);
+	free(to);
 }
 
 /* ---- others ---- */

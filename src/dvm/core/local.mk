@@ -57,6 +57,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/owner.c src/dvm/core/owner.h \
 	src/dvm/core/order.c src/dvm/core/order.h \
 	src/dvm/core/queue.c src/dvm/core/queue.h \
+	src/dvm/core/share.c src/dvm/core/share.h \
 	src/dvm/core/tail.c src/dvm/core/tail.h
 
 libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
