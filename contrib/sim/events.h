@@ -15,9 +15,18 @@ enum event_type {
 	EVENT_MESSAGE, /* message */
 	EVENT_FAULT,   /* a: index of a fault of the scenario */
 	EVENT_LOST,    /* a: a node, which learns that its link to b is gone */
+	EVENT_DVM_TO_HEAD,   /* frame, and so the next three */
+	EVENT_DVM_TO_NODE,
+	EVENT_DVM_TO_CLIENT,
+	EVENT_DVM_STARTED,
+	EVENT_DVM_HEAD,      /* a: a head, which can take up what has come */
+	EVENT_DVM_READY,     /* all nodes of a head have registered */
+	EVENT_DVM_TURN,      /* a: a node, which has something to do at this time */
+	EVENT_DVM_EXIT,      /* a: a process of a node, which ends */
 };
 
 struct sim_message;
+struct dvm_frame;
 
 struct event {
 	sim_time at;
@@ -28,6 +37,7 @@ struct event {
 			uint32_t a, b;
 		};
 		struct sim_message *message;
+		struct dvm_frame *frame;
 	};
 };
 

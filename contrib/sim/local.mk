@@ -22,13 +22,30 @@ libsim_la_SOURCES = \
 	contrib/sim/sim.h \
 	contrib/sim/stats.c \
 	contrib/sim/stock.c \
-	contrib/sim/units.c contrib/sim/units.h
+	contrib/sim/units.c contrib/sim/units.h \
+	contrib/sim/workload.c contrib/sim/workload.h
+
+# DVMs, which are libdvm's own heads and nodes.
+if HAVE_JANSSON
+noinst_LTLIBRARIES += libsimdvm.la
+SIM_DVM_LIBS = libsimdvm.la libdvmjson.la libdvm.la $(JANSSON_LIBS)
+SIM_DVM_FLAGS = -DSIM_DVM
+SIM_DVM_SOURCES = contrib/sim/dvm_report.c contrib/sim/dvm_report.h
+endif
+libsimdvm_la_SOURCES = \
+	contrib/sim/dvm_client.c \
+	contrib/sim/dvm_head.c \
+	contrib/sim/dvm_node.c \
+	contrib/sim/dvm_sim.c contrib/sim/dvm_sim.h
+libsimdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 pkglibexec_PROGRAMS += contrib/sim/pmi2x-sim-run
 contrib_sim_pmi2x_sim_run_SOURCES = contrib/sim/sim.c \
 	contrib/sim/csv.c \
-	contrib/sim/report.c contrib/sim/report.h
-SIM_LIBS = libsim.la libengine.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
+	contrib/sim/report.c contrib/sim/report.h $(SIM_DVM_SOURCES)
+SIM_LIBS = $(SIM_DVM_LIBS) libsim.la libengine.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
+contrib_sim_pmi2x_sim_run_CPPFLAGS = $(AM_CPPFLAGS) $(SIM_DVM_FLAGS)
+contrib_sim_pmi2x_sim_run_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 contrib_sim_pmi2x_sim_run_LDADD = $(SIM_LIBS)
 dist_man_MANS += contrib/sim/pmi2x-sim-run.1 contrib/sim/pmi2x-sim-scenario.5
 
@@ -38,6 +55,7 @@ dist_man_MANS += contrib/sim/pmi2x-sim-plot.1 contrib/sim/pmi2x-sim-validate.1
 simdir = $(pkgdatadir)/sim
 dist_sim_DATA = \
 	contrib/sim/examples/cluster.scenario \
+	contrib/sim/examples/dvm.scenario \
 	contrib/sim/examples/faults.scenario \
 	contrib/sim/examples/large.scenario \
 	contrib/sim/examples/servers.scenario \
@@ -46,7 +64,8 @@ dist_sim_DATA = \
 # What it says against what libcoll promises: a part in make check, the whole,
 # to a million ranks, in make check-scale.
 dist_check_SCRIPTS += testsuite/scale/sim-bounds testsuite/scale/sim-test.sh
-TESTS += testsuite/scale/sim-test.sh
+dist_check_SCRIPTS += testsuite/scale/sim-dvm-bound testsuite/scale/sim-dvm-test.sh
+TESTS += testsuite/scale/sim-test.sh testsuite/scale/sim-dvm-test.sh
 .PHONY: check-sim
 check-sim: contrib/sim/pmi2x-sim-run testsuite/unit/sim/fault-test
 	/usr/bin/python3 -B $(srcdir)/testsuite/scale/sim-bounds --large \

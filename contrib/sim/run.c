@@ -247,6 +247,8 @@ static void handle(struct sim *s, const struct event *e)
 	case EVENT_LOST:
 		fault_noticed(s, e->a, e->b);
 		break;
+	default: /* of DVMs */
+		break;
 	}
 }
 

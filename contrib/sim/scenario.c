@@ -141,6 +141,21 @@ static unsigned int line_of(const struct scenario *s, const char *a,
 	return first > second ? first : second;
 }
 
+static int check_dvm(struct reader *r)
+{
+	const struct scenario *s = r->s;
+
+	r->line = s->lines[keys_find("dvm", "dvms")];
+	if (s->dvm.dvms > s->dvm.nodes)
+		return fail(r, "dvms: %llu are more than the nodes, %llu",
+			    (unsigned long long)s->dvm.dvms,
+			    (unsigned long long)s->dvm.nodes);
+	r->line = 0;
+	if (s->nops)
+		return fail(r, "run: a scenario with a [workload] has no operations");
+	return 0;
+}
+
 static int check_size(struct reader *r)
 {
 	const struct scenario *s = r->s;
@@ -246,8 +261,10 @@ int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
 {
 	struct scenario copy = *s; /* the reader's is not const */
 	struct reader r = { .s = &copy, .name = s->name, .error = error };
-	int rc = check_size(&r);
+	int rc = scenario_is_dvm(s) ? check_dvm(&r) : check_size(&r);
 
+	if (scenario_is_dvm(s))
+		return rc;
 	if (!rc)
 		rc = check_protocol(&r);
 	if (!rc)
@@ -284,7 +301,7 @@ int scenario_set(struct scenario *s, char *pair, char error[SCENARIO_ERROR_MAX])
 {
 	struct reader r = { .s = s, .name = "--set", .error = error };
 
-	r.section = keys_section_of(pair);
+	r.section = keys_section_of(pair, scenario_is_dvm(s) ? "dvm" : "step");
 	if (!r.section)
 		return fail(&r, "'%s' does not begin with a key of a scenario and =",
 			    pair);

@@ -10,9 +10,10 @@
 #include "libcoll/coll.h"
 #include "random.h"
 #include "units.h"
+#include "workload.h"
 
 #define SLURM_TREE_WIDTH 16 /* of mpi-pmi2 where a scenario names none */
-#define SCENARIO_KEYS_MAX 64 /* that a scenario may have */
+#define SCENARIO_KEYS_MAX 96 /* that there may be */
 #define SCENARIO_OPS_MAX 256
 #define SCENARIO_FAULTS_MAX 64
 #define SCENARIO_FILE_MAX ((size_t)1 << 20) /* bytes */
@@ -106,6 +107,25 @@ struct node_params {
 	sim_time connect;     /* mpi-pmi2: of a message, at each end */
 };
 
+enum dvm_order { DVM_ORDER_FIFO, DVM_ORDER_LARGE }; /* as enum queue_order */
+
+/* DVMs, of which each has its share of the nodes. */
+struct dvm_params {
+	uint64_t nodes, slots, gpus; /* slots and GPUs: of each node */
+	uint64_t dvms;
+	enum dvm_order order;
+	uint64_t window;      /* tasks */
+	sim_time patience;
+	uint64_t max_waiting; /* tasks */
+	uint64_t batch;       /* tasks of a request */
+	bool mixed;           /* lines of the workload are mixed at random */
+	sim_time latency;     /* of a message, or a line of a client */
+	sim_time connect;     /* work of the head: for a node that comes, */
+	sim_time submit;      /* for a task of a request, */
+	sim_time place, end;  /* for a part of a task that is launched, that has ended */
+	sim_time start, exit; /* work of a node: for a process */
+};
+
 struct scenario {
 	char name[256];       /* of the file, for messages and the CSV */
 	uint64_t nodes, ranks_per_node, piece, key_bytes, seed;
@@ -125,6 +145,9 @@ struct scenario {
 	uint32_t nfaults;
 	struct scenario_slow slow[SCENARIO_FAULTS_MAX];
 	uint32_t nslow;
+	struct dvm_params dvm;
+	struct workload_line workload[WORKLOAD_LINES_MAX];
+	uint32_t nworkload;
 	unsigned int lines[SCENARIO_KEYS_MAX]; /* of keys; 0: not in the file */
 };
 
@@ -149,6 +172,9 @@ bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,
 /* The forms of `rank`, `node`, `link`, `slow_node`, `slow_link`. */
 bool scenario_parse_fault(struct scenario *s, const char *key, char *value,
 			  unsigned int line, const char **allowed);
+
+/* Does it describe DVMs, and no step? */
+bool scenario_is_dvm(const struct scenario *s);
 
 /* The keys with their defaults (or NULL) and forms, for --help. */
 void scenario_list_keys(void (*show)(void *arg, const char *section,

@@ -15,6 +15,7 @@ enum key_form {
 	FORM_TOPOLOGY,
 	FORM_RUN,
 	FORM_FAULT,
+	FORM_TASKS,
 };
 
 struct key {
@@ -36,6 +37,7 @@ static const char *const clients[] = {
 };
 static const char *const widths[] = { "auto", NULL }; /* a number is valid, too */
 static const char *const payloads[] = { "sizes", "bytes", NULL };
+static const char *const orders[] = { "fifo", "large", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 #define AT(member) offsetof(struct scenario, member)
@@ -97,6 +99,24 @@ static const struct key keys[] = {
 	FAULT("link", "NODE-NODE at TIME, or NODE-NODE in N (the first one's N-th operation)"),
 	FAULT("slow_node", "NODE factor NUMBER"),
 	FAULT("slow_link", "NODE-NODE factor NUMBER"),
+	COUNT("dvm", "nodes", dvm.nodes, 1, 1048576, "16"),
+	COUNT("dvm", "slots", dvm.slots, 1, 1024, "64"),
+	COUNT("dvm", "gpus", dvm.gpus, 0, 64, "0"),
+	COUNT("dvm", "dvms", dvm.dvms, 1, 65536, "1"),
+	WORD("dvm", "order", dvm.order, "fifo", orders, "fifo or large"),
+	COUNT("dvm", "window", dvm.window, 0, 1000000000, "1000"),
+	TIME("dvm", "patience", dvm.patience, "60s"),
+	COUNT("dvm", "max_queued", dvm.max_waiting, 1, 1000000000, "1000000"),
+	COUNT("dvm", "batch", dvm.batch, 1, 1000000, "10000"),
+	TIME("dvm", "latency", dvm.latency, "50us"),
+	TIME("dvm", "connect", dvm.connect, "200us"),
+	TIME("dvm", "submit", dvm.submit, "10us"),
+	TIME("dvm", "place", dvm.place, "6us"),
+	TIME("dvm", "end", dvm.end, "10us"),
+	TIME("dvm", "start", dvm.start, "700us"),
+	TIME("dvm", "exit", dvm.exit, "100us"),
+	{ "workload", "tasks", FORM_TASKS, 0, 0, 0, NULL, WORKLOAD_FORMS, NULL },
+	WORD("workload", "mixed", dvm.mixed, "yes", no_yes, "yes or no"),
 };
 
 #define KEYS ((int)(sizeof(keys) / sizeof(keys[0])))
@@ -120,20 +140,23 @@ int keys_find(const char *section, const char *key)
 	return -1;
 }
 
-const char *keys_section_of(const char *pair)
+const char *keys_section_of(const char *pair, const char *first)
 {
 	size_t len = strcspn(pair, " =");
+	const char *found = NULL;
 
 	for (int i = 0; i < KEYS; i++)
 		if (strlen(keys[i].name) == len &&
-		    strncmp(keys[i].name, pair, len) == 0)
-			return keys[i].section;
-	return NULL;
+		    strncmp(keys[i].name, pair, len) == 0 &&
+		    (!found || strcmp(keys[i].section, first) == 0))
+			found = keys[i].section;
+	return found;
 }
 
 bool keys_repeat(int key)
 {
-	return keys[key].form == FORM_RUN || keys[key].form == FORM_FAULT;
+	return keys[key].form == FORM_RUN || keys[key].form == FORM_FAULT ||
+	       keys[key].form == FORM_TASKS;
 }
 
 char *keys_names(const char *section, char *out, size_t len)
@@ -211,6 +234,12 @@ static bool set_topology(struct network_params *n, char *value)
 	return ok && !strtok_r(NULL, " \t", &rest);
 }
 
+static bool add_tasks(struct scenario *s, char *value, unsigned int line)
+{
+	return s->nworkload < WORKLOAD_LINES_MAX &&
+	       workload_parse(value, line, &s->workload[s->nworkload++]);
+}
+
 bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 	      const char **allowed)
 {
@@ -233,10 +262,17 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 		return set_topology(&s->network, value);
 	case FORM_RUN:
 		return scenario_parse_run(s, value, line, allowed);
+	case FORM_TASKS:
+		return add_tasks(s, value, line);
 	case FORM_FAULT:
 		return scenario_parse_fault(s, k->name, value, line, allowed);
 	}
 	return false;
+}
+
+bool scenario_is_dvm(const struct scenario *s)
+{
+	return s->nworkload;
 }
 
 void scenario_defaults(struct scenario *s)

@@ -5,12 +5,12 @@
 
 #include "scenario.h"
 
-#define KEYS_SECTIONS "step, launch, operations, network, node and faults"
+#define KEYS_SECTIONS "step, launch, operations, network, node, faults, dvm and workload"
 
 /* The section's name as it lives forever, or NULL. */
 const char *keys_section(const char *name);
-/* The section of the key that a "key = value" sets, or NULL. */
-const char *keys_section_of(const char *pair);
+/* The section of the key that a "key = value" sets, `first` if it has one, or NULL. */
+const char *keys_section_of(const char *pair, const char *first);
 /* The key's index, or -1. */
 int keys_find(const char *section, const char *key);
 /* Whether it may be there several times. */

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "config.h"
+#ifdef SIM_DVM
+#include "dvm_report.h"
+#endif
 #include "report.h"
 #include "pmi2x-build.h"
 
@@ -375,6 +378,53 @@ static int simulate(const struct scenario *scenario, struct options *o)
 	return rc;
 }
 
+/* ---- DVMs ---- */
+
+#ifdef SIM_DVM
+static int report_dvm(struct dvm_sim *s, struct options *o)
+{
+	struct output *rows = &o->outputs[CSV];
+
+	if (rows->to) {
+		dvm_report_tasks(s, rows->to);
+		if (is_stdout(rows))
+			return finish(stdout, "standard output");
+		if (finish(rows->to, rows->path))
+			return EXIT_USAGE;
+	}
+	dvm_report_table(s, stdout);
+	return finish(stdout, "standard output");
+}
+
+static int simulate_dvm(const struct scenario *scenario, struct options *o)
+{
+	char error[SCENARIO_ERROR_MAX];
+	struct dvm_sim *s;
+	int rc;
+
+	if (o->paths || o->outputs[DETAILS].path)
+		return bad_usage("--path and --details are for steps, not for DVMs");
+	if (open_outputs(o))
+		return EXIT_USAGE;
+	s = dvm_sim_new(scenario, o->outputs[CSV].to, error);
+	if (!s)
+		return failure(scenario->name, error);
+	if (dvm_sim_run(s)) {
+		fprintf(stderr, "pmi2x sim run: %s: %s\n", scenario->name, s->error);
+		rc = EXIT_SIMULATION;
+	} else {
+		rc = report_dvm(s, o);
+	}
+	dvm_sim_free(s);
+	return rc;
+}
+#else
+static int simulate_dvm(const struct scenario *scenario, struct options *o)
+{
+	return failure(scenario->name, "this pmi2x was built without jansson, which DVMs need");
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	static struct scenario scenario;
@@ -387,5 +437,8 @@ int main(int argc, char **argv)
 	if (rc >= 0)
 		return rc;
 	rc = read_scenario(&scenario, &o);
-	return rc ? rc : simulate(&scenario, &o);
+	if (rc)
+		return rc;
+	return scenario_is_dvm(&scenario) ? simulate_dvm(&scenario, &o) :
+					    simulate(&scenario, &o);
 }

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The client of simulated DVMs: it submits the tasks of the workload in requests of a
+ * scenario's `batch`, and hears how they have ended. Several DVMs share the tasks out as
+ * pmi2x-dvm does (share.h).
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dvm_sim.h"
+#include "libutil/array.h"
+
+#define LIMIT_MORE_S 60 /* --time of a task, beyond what it runs for */
+
+/* ---- submitting ---- */
+
+static double limit_of(const struct workload_task *t)
+{
+	return ceil(units_seconds(t->time)) + LIMIT_MORE_S;
+}
+
+static void put_task(struct dvm_sim *s, const struct workload_task *t, bool first)
+{
+	int rc = buf_printf(&s->text, "%s{\"argv\":[\"t\",\"%lld\"],\"ranks\":%u,\"cores\":%u,\"gpus\":%u,\"nodes\":%u,\"time\":%lld}",
+			    first ? "" : ",", (long long)t->time, t->ranks, t->cores,
+			    t->gpus, t->nodes,
+			    (long long)limit_of(t));
+
+	if (rc)
+		dvm_sim_fail(s, "a request is too large: allowed is a smaller batch");
+}
+
+static void add_row(struct dvm_sim *s, struct sim_head *h, const struct workload_task *t)
+{
+	if (!s->want_rows)
+		return;
+	if (array_grow(&s->rows, s->nrows, &s->rows_cap, sizeof(*s->rows)) ||
+	    array_grow(&h->rows, h->nrows, &h->rows_cap, sizeof(*h->rows))) {
+		dvm_sim_fail(s, "not enough memory");
+		return;
+	}
+	h->rows[h->nrows++] = (uint32_t)s->nrows;
+	s->rows[s->nrows++] = (struct dvm_row){ *t, h->number, NAN, NAN, NAN, NAN };
+}
+
+/* The tasks of the next requests, and the head for each. */
+struct batch {
+	struct workload_task *tasks;
+	struct share_task *shares;
+	size_t *to;
+	size_t count;
+};
+
+static void batch_free(struct batch *b)
+{
+	free(b->tasks);
+	free(b->shares);
+	free(b->to);
+}
+
+/* 0, or -1 when there is no memory. */
+static int draw_batch(struct dvm_sim *s, struct batch *b)
+{
+	uint64_t max = s->scenario->dvm.batch;
+
+	*b = (struct batch){
+		.tasks = calloc(max, sizeof(*b->tasks)),
+		.shares = calloc(max, sizeof(*b->shares)),
+		.to = calloc(max, sizeof(*b->to)),
+	};
+	if (!b->tasks || !b->shares || !b->to)
+		return -1;
+	while (b->count < max && workload_next(&s->workload, &b->tasks[b->count])) {
+		const struct workload_task *t = &b->tasks[b->count];
+
+		b->shares[b->count++] = (struct share_task){
+			.slots = (double)t->ranks * t->cores, .seconds = limit_of(t),
+			.nodes = t->nodes, .member = SHARE_ANY,
+		};
+	}
+	return share_out(s->members, s->nheads, b->shares, b->count, b->to);
+}
+
+/* The head's share of a batch is one request; nothing is sent when it has none. */
+static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch *b)
+{
+	uint64_t n = 0;
+
+	buf_clear(&s->text);
+	(void)buf_printf(&s->text, "{\"op\":\"submit\",\"profile\":{\"id\":\"p\",\"cwd\":\"/\",\"env\":{}},\"tasks\":[");
+	for (size_t i = 0; i < b->count; i++)
+		if (b->to[i] == h->number) {
+			put_task(s, &b->tasks[i], !n++);
+			add_row(s, h, &b->tasks[i]);
+		}
+	(void)buf_printf(&s->text, "]}");
+	if (!n)
+		return;
+	s->submitted += n;
+	s->asked++;
+	dvm_sim_send(s, s->now + s->scenario->dvm.latency, EVENT_DVM_TO_HEAD,
+		     dvm_frame_new(s, h->number, DVM_FROM_CLIENT, s->text.data, s->text.len));
+}
+
+/* As much as may wait, when the requests before have been answered. */
+static void submit_more(struct dvm_sim *s)
+{
+	struct batch b;
+
+	if (s->asked || !s->workload.all ||
+	    s->submitted - s->ended + s->scenario->dvm.batch > s->scenario->dvm.max_waiting)
+		return;
+	if (draw_batch(s, &b))
+		dvm_sim_fail(s, "not enough memory");
+	for (uint32_t i = 0; !s->error[0] && i < s->nheads; i++)
+		submit_to(s, &s->heads[i], &b);
+	batch_free(&b);
+}
+
+static int make_members(struct dvm_sim *s)
+{
+	s->members = calloc(s->nheads, sizeof(*s->members));
+	if (!s->members)
+		return dvm_sim_fail(s, "not enough memory");
+	for (uint32_t i = 0; i < s->nheads; i++)
+		s->members[i] = (struct share_member){
+			.up = true, .nodes = s->heads[i].nodes,
+			.slots = (double)s->heads[i].nodes * (double)s->scenario->dvm.slots,
+		};
+	return 0;
+}
+
+void sim_client_ready(struct dvm_sim *s)
+{
+	if (++s->ready < s->nheads)
+		return;
+	s->up_at = s->begin_at = s->now;
+	if (!make_members(s))
+		submit_more(s);
+}
+
+/* ---- answers ---- */
+
+/* Tasks that the scenario cannot have. */
+static void refused(struct dvm_sim *s, json_t *event)
+{
+	json_t *first = json_array_get(json_object_get(event, "refused"), 0);
+
+	if (first)
+		dvm_sim_fail(s, "a task of the workload is refused: %s: %s",
+			     json_string_value(json_object_get(first, "key")),
+			     json_string_value(json_object_get(first, "why")));
+}
+
+static double time_at(json_t *task, size_t i)
+{
+	return json_real_value(json_array_get(json_object_get(task, "t"), i)) -
+	       (double)dvm_sim_time(0).wall_ns / 1e9;
+}
+
+static void note_row(struct dvm_sim *s, struct sim_head *h, json_t *task)
+{
+	json_int_t id = json_integer_value(json_object_get(task, "id"));
+	size_t i = (size_t)(id - 1) / s->nheads;
+
+	if (i < h->nrows) {
+		struct dvm_row *r = &s->rows[h->rows[i]];
+
+		r->submitted = time_at(task, 0);
+		r->placed = time_at(task, 1);
+		r->started = time_at(task, 2);
+		r->ended = time_at(task, 3);
+	}
+}
+
+static void note_end(struct dvm_sim *s, struct sim_head *h, json_t *task)
+{
+	s->ended++;
+	s->failed += json_integer_value(json_object_get(task, "code")) != 0;
+	if (array_grow(&s->starts, s->nstarts, &s->starts_cap, sizeof(*s->starts))) {
+		dvm_sim_fail(s, "not enough memory");
+		return;
+	}
+	s->starts[s->nstarts++] = (float)(time_at(task, 2) - time_at(task, 1));
+	if (s->want_rows)
+		note_row(s, h, task);
+}
+
+static void take_event(struct dvm_sim *s, struct sim_head *h, json_t *event)
+{
+	const char *name = json_string_value(json_object_get(event, "ev"));
+	json_t *task;
+	size_t i;
+
+	if (!name)
+		return;
+	if (!strcmp(name, "submitted")) {
+		s->asked--;
+		refused(s, event);
+	} else if (!strcmp(name, "error")) {
+		dvm_sim_fail(s, "the head refuses a request: %s",
+			     json_string_value(json_object_get(event, "why")));
+	} else if (!strcmp(name, "ended")) {
+		json_array_foreach(json_object_get(event, "tasks"), i, task)
+			note_end(s, h, task);
+	}
+	submit_more(s);
+}
+
+void sim_client_take(struct dvm_sim *s, struct dvm_frame *f)
+{
+	json_t *event = json_loadb(f->data, f->len, 0, NULL);
+
+	take_event(s, &s->heads[f->to], event);
+	json_decref(event);
+	free(f);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Simulated DVMs: making them, and the loop. */
+#include "dvm_sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BEGIN_S 1000000000 /* seconds since 1970, of simulated time 0 */
+#define LINE_MAX_BYTES ((size_t)64 << 20)
+
+int dvm_sim_fail(struct dvm_sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (s->error[0])
+		return -1;
+	va_start(ap, fmt);
+	vsnprintf(s->error, sizeof(s->error), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+struct dvm_time dvm_sim_time(sim_time at)
+{
+	return (struct dvm_time){
+		(uint64_t)BEGIN_S * 1000000000 + (uint64_t)(at / SIM_NS),
+		1000 + (uint64_t)(at / SIM_MS),
+	};
+}
+
+/* ---- messages ---- */
+
+struct dvm_frame *dvm_frame_new(struct dvm_sim *s, uint32_t to, uint32_t from,
+				const void *data, size_t len)
+{
+	struct dvm_frame *f = malloc(sizeof(*f) + len + 1);
+
+	if (!f) {
+		dvm_sim_fail(s, "not enough memory");
+		return NULL;
+	}
+	f->to = to;
+	f->from = from;
+	f->len = len;
+	f->next = NULL;
+	memcpy(f->data, data, len);
+	f->data[len] = '\0';
+	return f;
+}
+
+void dvm_frames_add(struct dvm_frames *list, struct dvm_frame *f)
+{
+	if (!f)
+		return;
+	f->next = NULL;
+	if (list->first)
+		list->last->next = f;
+	else
+		list->first = f;
+	list->last = f;
+}
+
+struct dvm_frame *dvm_frames_take(struct dvm_frames *list)
+{
+	struct dvm_frame *f = list->first;
+
+	if (f)
+		list->first = f->next;
+	return f;
+}
+
+static void add_event(struct dvm_sim *s, struct event e)
+{
+	if (!events_add(&s->events, e))
+		dvm_sim_fail(s, "not enough memory");
+}
+
+void dvm_sim_add(struct dvm_sim *s, sim_time at, enum event_type type, uint32_t a)
+{
+	add_event(s, (struct event){ .at = at, .type = type, .a = a });
+}
+
+void dvm_sim_send(struct dvm_sim *s, sim_time at, enum event_type type,
+		  struct dvm_frame *f)
+{
+	if (f)
+		add_event(s, (struct event){ .at = at, .type = type, .frame = f });
+}
+
+/* ---- life ---- */
+
+struct dvm_sim *dvm_sim_new(const struct scenario *scenario, bool want_rows,
+			    char error[SCENARIO_ERROR_MAX])
+{
+	struct dvm_sim *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		snprintf(error, SCENARIO_ERROR_MAX, "not enough memory");
+		return NULL;
+	}
+	s->scenario = scenario;
+	s->want_rows = want_rows;
+	s->free_process = UINT32_MAX;
+	buf_init(&s->text, LINE_MAX_BYTES);
+	workload_begin(&s->workload, scenario->workload, scenario->nworkload,
+		       scenario->dvm.mixed, scenario->seed);
+	if (sim_heads_make(s) || sim_nodes_make(s)) {
+		snprintf(error, SCENARIO_ERROR_MAX, "%s", s->error);
+		dvm_sim_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static bool has_frame(const struct event *e)
+{
+	return e->type == EVENT_DVM_TO_HEAD || e->type == EVENT_DVM_TO_NODE ||
+	       e->type == EVENT_DVM_TO_CLIENT || e->type == EVENT_DVM_STARTED;
+}
+
+void dvm_sim_free(struct dvm_sim *s)
+{
+	struct event e;
+
+	if (!s)
+		return;
+	while (events_take(&s->events, &e))
+		if (has_frame(&e))
+			free(e.frame);
+	events_free(&s->events);
+	sim_heads_free(s);
+	sim_nodes_free(s);
+	buf_free(&s->text);
+	free(s->members);
+	free(s->processes);
+	free(s->rows);
+	free(s->starts);
+	free(s);
+}
+
+/* ---- the loop ---- */
+
+static void handle(struct dvm_sim *s, const struct event *e)
+{
+	switch (e->type) {
+	case EVENT_DVM_TO_HEAD:
+		sim_head_take(s, e->frame);
+		break;
+	case EVENT_DVM_TO_NODE:
+		sim_node_take(s, e->frame);
+		break;
+	case EVENT_DVM_TO_CLIENT:
+		sim_client_take(s, e->frame);
+		break;
+	case EVENT_DVM_STARTED:
+		sim_node_started(s, e->frame);
+		break;
+	case EVENT_DVM_HEAD:
+		sim_head_work(s, e->a);
+		break;
+	case EVENT_DVM_READY:
+		sim_client_ready(s);
+		break;
+	case EVENT_DVM_TURN:
+		sim_node_turn(s, e->a);
+		break;
+	case EVENT_DVM_EXIT:
+		sim_process_exit(s, e->a);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool is_over(const struct dvm_sim *s)
+{
+	return s->error[0] || (!s->workload.all && !s->asked && s->ready == s->nheads &&
+			       s->ended == s->submitted);
+}
+
+int dvm_sim_run(struct dvm_sim *s)
+{
+	struct event e;
+
+	while (!is_over(s) && events_take(&s->events, &e)) {
+		s->now = e.at;
+		s->handled++;
+		handle(s, &e);
+	}
+	if (!is_over(s))
+		dvm_sim_fail(s, "nothing happens any more, and %llu of %llu tasks have ended",
+			     (unsigned long long)s->ended, (unsigned long long)s->submitted);
+	s->end_at = s->now;
+	return s->error[0] ? -1 : 0;
+}

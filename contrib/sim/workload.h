@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tasks of a scenario: lines of it, each of which describes many that are alike. */
+#ifndef PMI2X_SIM_WORKLOAD_H
+#define PMI2X_SIM_WORKLOAD_H
+
+#include "random.h"
+#include "units.h"
+
+#define WORKLOAD_LINES_MAX 64
+#define WORKLOAD_RANKS_MAX 65536
+#define WORKLOAD_FORMS \
+	"COUNT [ranks N] [cores N] [gpus N] [nodes N] time TIME; each N and TIME may be a range, as 1-9 or 480s-600s"
+
+/* Uniform from low to high, both included. */
+struct workload_range {
+	uint64_t low, high;
+};
+
+struct workload_line {
+	uint64_t count; /* of tasks */
+	struct workload_range ranks, cores, gpus, nodes;
+	struct workload_range time; /* ps that each rank runs */
+	unsigned int line;          /* of the file */
+};
+
+/* A task as it is submitted. */
+struct workload_task {
+	uint32_t ranks, cores, gpus, nodes; /* cores and gpus: of each rank */
+	sim_time time;
+	unsigned int line;
+};
+
+/* False: it is none of the forms. Changes the text. */
+bool workload_parse(char *value, unsigned int line, struct workload_line *out);
+
+/* The tasks of all lines, one after another, or mixed at random. */
+struct workload {
+	const struct workload_line *lines;
+	uint32_t nlines;
+	bool mixed;
+	uint64_t left[WORKLOAD_LINES_MAX]; /* tasks of each line */
+	uint64_t all;                      /* that are left */
+	struct sim_random random;
+};
+
+void workload_begin(struct workload *w, const struct workload_line *lines, uint32_t nlines,
+		    bool mixed, uint64_t seed);
+/* The next task. False: there is none. */
+bool workload_next(struct workload *w, struct workload_task *out);
+
+#endif
