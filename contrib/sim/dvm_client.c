@@ -156,7 +156,7 @@ static void refused(struct dvm_sim *s, json_t *event)
 
 static double time_at(json_t *task, size_t i)
 {
-	return json_real_value(json_array_get(json_object_get(task, "t"), i)) -
+	return json_number_value(json_array_get(json_object_get(task, "t"), i)) -
 	       (double)dvm_sim_time(0).wall_ns / 1e9;
 }
 

@@ -36,7 +36,7 @@ static void give_process(struct dvm_sim *s, uint32_t i)
 	s->free_process = i;
 }
 
-/* Its first argument is the time for which it runs, in ps. */
+/* The first argument of a process is the time for which it runs, in ps. */
 static sim_time time_of(const struct dvm_launch *l)
 {
 	const char *name = dvm_texts_next(&l->argv, NULL);
@@ -66,7 +66,7 @@ static bool start_rank(struct sim_dvm_node *n, const struct node_start *what, ui
 	return true;
 }
 
-/* They run from now on. The node hears of it when all have been started. */
+/* Ranks run from their starts on. The node hears of it when all have been started. */
 static void note_started(struct sim_dvm_node *n, const struct dvm_started_ranks *r)
 {
 	struct dvm_sim *s = n->sim;

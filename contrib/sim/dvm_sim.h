@@ -131,7 +131,7 @@ struct dvm_frame *dvm_frame_new(struct dvm_sim *s, uint32_t to, uint32_t from,
 void dvm_frames_add(struct dvm_frames *list, struct dvm_frame *f);
 struct dvm_frame *dvm_frames_take(struct dvm_frames *list);
 void dvm_sim_add(struct dvm_sim *s, sim_time at, enum event_type type, uint32_t a);
-/* It arrives there; NULL: nothing. */
+/* The frame arrives then; NULL: nothing does. */
 void dvm_sim_send(struct dvm_sim *s, sim_time at, enum event_type type,
 		  struct dvm_frame *f);
 
@@ -139,7 +139,7 @@ int sim_heads_make(struct dvm_sim *s);
 void sim_heads_free(struct dvm_sim *s);
 /* Something has come to a head. */
 void sim_head_take(struct dvm_sim *s, struct dvm_frame *f);
-/* It takes up all that has. */
+/* The head takes up all that has come. */
 void sim_head_work(struct dvm_sim *s, uint32_t head);
 
 int sim_nodes_make(struct dvm_sim *s);

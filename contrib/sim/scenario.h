@@ -173,7 +173,7 @@ bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,
 bool scenario_parse_fault(struct scenario *s, const char *key, char *value,
 			  unsigned int line, const char **allowed);
 
-/* Does it describe DVMs, and no step? */
+/* True: the scenario describes DVMs, and no step. */
 bool scenario_is_dvm(const struct scenario *s);
 
 /* The keys with their defaults (or NULL) and forms, for --help. */

@@ -74,7 +74,7 @@ void index_add(struct ledger *l, struct node *n);
 void index_remove(struct ledger *l, struct node *n);
 /* The open node that takes all ranks and has the fewest free cores, or NULL. */
 const struct node *index_best(const struct ledger *l, const struct ledger_shape *s);
-/* Does it fit, on any number of nodes or on those that it wants? */
+/* True: the task fits now. */
 bool index_fits(const struct ledger *l, const struct ledger_shape *s);
 
 /* ---- ledger_kinds.c ---- */
@@ -83,7 +83,7 @@ bool index_fits(const struct ledger *l, const struct ledger_shape *s);
 int kinds_add(struct ledger *l, const struct ledger_resources *has);
 /* A node that had this has nothing. */
 void kinds_lose(struct ledger *l, const struct ledger_resources *has);
-/* Would it fit if nothing else ran? */
+/* True: the task would fit if nothing else ran. */
 bool kinds_fit(const struct ledger *l, const struct ledger_shape *s);
 
 /* ---- ledger_tally.c ---- */

@@ -169,7 +169,7 @@ static void impatient_task_of_any_shape_holds_the_rest(void **state)
 	end(&b);
 }
 
-static void what_became_impossible_is_found(void **state)
+static void tasks_that_can_no_longer_fit_are_found(void **state)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct queue_item item;
@@ -190,7 +190,7 @@ int main(void)
 		cmocka_unit_test(only_a_window_of_tasks_may_pass),
 		cmocka_unit_test(one_that_was_placed_can_wait_again),
 		cmocka_unit_test(impatient_task_of_any_shape_holds_the_rest),
-		cmocka_unit_test(what_became_impossible_is_found),
+		cmocka_unit_test(tasks_that_can_no_longer_fit_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
