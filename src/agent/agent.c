@@ -107,8 +107,8 @@ static void on_drain_limit(uv_timer_t *timer)
 {
 	struct agent *a = timer->data;
 
-	log_debug(a->node.log, "left the step after %u ms without having finished",
-		  a->node.options->drain_ms);
+	log_info(a->node.log, "node %s left the step after %u ms (Pmi2xDrainTimeout) without having finished",
+		 node_own_name(&a->node), a->node.options->drain_ms);
 	peers_abandon(a->peers);
 	peers_leave(a->peers, false); /* not to be taken for dead */
 	peers_leave(a->peers, true);

@@ -112,8 +112,8 @@ int slot_wakes_open(struct service *s)
 	s->wakes = w;
 	rc = open_slots(s, w);
 	if (rc)
-		log_debug(s->node->log, "ranks use sockets instead of shared memory: %s",
-			  strerror(-rc));
+		log_info(s->node->log, "ranks of node %s use sockets instead of shared memory: %s",
+			 node_own_name(s->node), strerror(-rc));
 	else
 		pmi_server_use_slots(s->server, w->memory, w->wake_fd);
 	return 0;

@@ -185,9 +185,9 @@ static void keep_line(void *arg, enum log_level level, const char *text)
 	if (getenv("CLUSTER_LOG"))
 		fprintf(stderr, "[%d] %s\n", level, text);
 	pthread_mutex_lock(&c->lock);
-	if (strstr(text, "without having finished"))
+	if (level != LOG_LEVEL_DEBUG && strstr(text, "without having finished")) {
 		c->unfinished = true;
-	if (level != LOG_LEVEL_DEBUG) {
+	} else if (level != LOG_LEVEL_DEBUG) {
 		at = strlen(c->text);
 		snprintf(c->text + at, sizeof(c->text) - at, "%s\n", text);
 		pthread_cond_broadcast(&c->changed);

@@ -30,8 +30,8 @@ struct cluster {
 	struct log_hook log;
 	pthread_mutex_t lock;        /* of what the agents' threads write */
 	pthread_cond_t changed;
-	char text[65536];            /* the log, ERROR and INFO lines */
-	bool unfinished;             /* an agent has left by its drain_ms */
+	char text[65536];            /* the log, ERROR and INFO lines, but for */
+	bool unfinished;             /* a line that an agent has left by its drain_ms */
 	unsigned tells;
 	int tell_error;              /* of all of them, when not 0, */
 	unsigned tells_refused;      /* after this number of them */

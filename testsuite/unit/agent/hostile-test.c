@@ -64,6 +64,8 @@ struct peer {
 	enum frame_type type;
 	bool as_child; /* waits to be chosen, takes, then misbehaves */
 	bool pauses;   /* once it has been chosen, before it takes */
+	bool proved;   /* both sides have the step's secret */
+	bool chosen;   /* the other side takes it for node 1 */
 	bool left;     /* the other side has said goodbye */
 	bool ended;
 };
@@ -77,6 +79,7 @@ static void peer_proved(void *arg, struct link *l)
 {
 	struct peer *p = arg;
 
+	p->proved = true;
 	if (!p->as_child)
 		misbehave(p);
 }
@@ -87,6 +90,7 @@ static int peer_frame(void *arg, struct link *l, enum frame_type type,
 	struct peer *p = arg;
 
 	p->left |= type == FRAME_GOODBYE;
+	p->chosen |= type == FRAME_CHOSEN;
 	if (p->pauses && type == FRAME_CHOSEN) {
 		uv_stop(&p->loop);
 	} else if (p->as_child && type == FRAME_CHOSEN) {
@@ -225,6 +229,26 @@ static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
 	}
 }
 
+/* A peer of the step's user says that it is node 1, whose link is up. */
+static void position_of_a_connected_node_is_not_taken_over(void **state)
+{
+	static const unsigned char junk[64] = { 0xff, 0xff, 0xff, 0xff };
+	struct peer p = { .type = FRAME_COLLECTIVE, .body = junk,
+			  .len = sizeof(junk), .as_child = true };
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	peer_run(&c, &p);
+	assert_true(p.proved);
+	assert_false(p.chosen);
+	peer_finish(&p);
+	cluster_barrier(&c);
+	cluster_close(&c);
+}
+
 /* To the child the link is up, to its parent not yet: it is no death. */
 static void leave_while_a_link_settles(struct cluster *c)
 {
@@ -256,6 +280,7 @@ static void a_node_with_little_time_to_leave_says_so_as_well(void **state)
 	cluster_open(&c, 3);
 	c.options.drain_ms = 300;
 	leave_while_a_link_settles(&c);
+	assert_true(c.unfinished);
 }
 
 int main(void)
@@ -263,6 +288,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strangers_who_connect_do_no_harm),
 		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
+		cmocka_unit_test(position_of_a_connected_node_is_not_taken_over),
 		cmocka_unit_test(a_neighbour_that_never_takes_is_given_up),
 		cmocka_unit_test(a_node_that_leaves_while_its_link_settles_says_so),
 		cmocka_unit_test(a_node_with_little_time_to_leave_says_so_as_well),

@@ -204,9 +204,11 @@ static int error_of_forward(const char *node, int rc)
 	/* slurmd's own errno, when it could not connect to the socket. */
 	if (!rc || rc == ENOENT || rc == ECONNREFUSED)
 		return -rc;
-	log_debug(&slurm_log, "cannot send a message to node %s through slurmd: %s", node,
-		  slurm_strerror(rc));
-	return slurmd_is_away(rc) ? -EHOSTUNREACH : -EIO;
+	if (slurmd_is_away(rc))
+		return -EHOSTUNREACH;
+	log_info(&slurm_log, "cannot send a message to node %s through slurmd: %s", node,
+		 slurm_strerror(rc));
+	return -EIO;
 }
 
 int connect_back_send(const struct connect_back_socket *t, const char *node,
