@@ -355,28 +355,45 @@ def own(prefix, scratch, kind, mpi_memory):
     if run([program, "--help"]).code:
         pytest.skip("needs a mount that nobody else sees")
     one.program, one.agents_file = program, private / "pmi2x-agent"
+    one.topologys_file = private / "pmi2x-topology"
     one.up()
     yield one
     one.down()
 
 
 @contextlib.contextmanager
-def another_file(own, make):
-    """Another file in place of the agent's, as packages do that, or none."""
-    kept = own.agents_file.with_suffix(".kept")
-    os.link(own.agents_file, kept)
+def another_file(path, make):
+    """Another file in place of a program, as packages do that, or none."""
+    kept = path.with_suffix(".kept")
+    os.link(path, kept)
     try:
-        make(own.agents_file)
+        make(path)
         yield
     finally:
-        os.rename(kept, own.agents_file)
+        os.rename(kept, path)
+
+
+def replace(path, content):
+    other = path.with_suffix(".new")
+    other.write_bytes(content)
+    other.chmod(0o755)
+    os.rename(other, path)
 
 
 def garbage(path):
-    other = path.with_suffix(".new")
-    other.write_bytes(b"garbage" * 1000)
-    other.chmod(0o755)
-    os.rename(other, path)
+    replace(path, b"garbage" * 1000)
+
+
+def test_ranks_do_not_wait_for_a_topology_that_never_comes(own, raw, compile_program):
+    """Both ask, and pmi2x-topology hangs: each reads the topology itself."""
+    if not own.topologys_file.exists():
+        pytest.skip("built without hwloc")
+    hangs = compile_program("programs/hanging-library.c", "gcc")
+    with another_file(own.topologys_file, lambda path: replace(path, hangs.read_bytes())):
+        result = own.srun("-N1", "-n2", *raw("topology", "1")).ok()
+    assert [line.split()[1] for line in result.lines] == ["unavailable"] * 2, result
+    wait_until(lambda: "the topology file of node n1 is not ready after 2000 ms"
+               in own.log_of("n1"))
 
 
 CANNOT = {
@@ -391,7 +408,7 @@ def test_file_of_another(own, start_faulty, make, text):
     name."""
     step = start_faulty(own, "touch=at", "gate=go", "init", "fence", "finalize")
     step.wait_for("at", RANKS)
-    with another_file(own, make):
+    with another_file(own.agents_file, make):
         step.make("go")
         step.end().ok()
         assert step.seen("done") == RANKS

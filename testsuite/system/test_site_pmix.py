@@ -262,6 +262,16 @@ def test_pmixd_may_use_what_its_step_may(start, cluster, when, gres):
             assert found == [str(cpus_of(rank)), opened], command_line(pid)
 
 
+def test_agent_stays_on_the_processors_of_slurmstepd(start, cluster):
+    """With version 1 it is at the root of cpuset, which has all of the node."""
+    with start("-N1", "-n1", "-c1") as step:
+        (agent,) = step.pids("pmi2x-agent")
+        if "cpuset" in cluster.state["cgroups"]:
+            assert "/job_" not in str(groups_of(agent)["cpuset"])
+        assert cpus_of(agent) == cpus_of(cluster.step_daemon("n1"))
+        assert len(cpus_of(agent)) == 1
+
+
 @WHEN
 def test_pmixd_may_not_use_what_another_step_of_its_job_may(start, cluster, when):
     """A job with both CPUs of a node, and a step with one."""

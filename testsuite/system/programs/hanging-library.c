@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library whose loading does not end. */
+/* A library, or a program, whose loading does not end. */
 #include <unistd.h>
 
 __attribute__((constructor)) static void hang(void)
 {
 	for (;;)
 		sleep(1000);
+}
+
+int main(void)
+{
+	return 0;
 }
