@@ -192,7 +192,8 @@ def judge_libpmix(options):
     if not path:
         return Finding(CRITICAL if early else OK, "libpmix", "this host has no libpmix: PMIx "
                        "clients, such as Open MPI, cannot run here", remedy)
-    _, shown, errors = look.run([sys.executable, "-c", PMIX_VERSION, path], RUN_S)
+    python = sys.executable or "python3"  # unknown without PATH
+    _, shown, errors = look.run([python, "-c", PMIX_VERSION, path], RUN_S)
     version = re.search(r"(\d+)\.(\d+)\S*", shown)
     if not version:
         return Finding(CRITICAL if early else WARNING, "libpmix", f"{path} cannot be loaded: "

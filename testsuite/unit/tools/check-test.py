@@ -388,6 +388,14 @@ class Local(Bed):
             self.say("mpi.conf", f"Pmi2xPmix={word}\nPmi2xPmixLibrary={self.place}/libpmix.so.2\n")
             self.says(level, "libpmix.so.2 cannot be loaded")
 
+    def test_libpmix_is_loaded_where_python_does_not_know_its_path(self):
+        """Without PATH in the environment."""
+        self.say("libpmix.so.2", "nothing")
+        options = {"pmi2xpmixlibrary": f"{self.place}/libpmix.so.2"}
+        with unittest.mock.patch.object(sys, "executable", ""):
+            found = local.judge_libpmix(options)
+        self.assertIn(f"OSError: {self.place}/libpmix.so.2: ", found.text)
+
     def test_with_options_of_other_checks(self):
         for argv in ["--nodes", "n1"], ["--all"], ["--no-trial"], ["--mpi", "x"]:
             self.assertEqual(self.check(*argv).returncode, UNKNOWN)
