@@ -11,11 +11,54 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#if defined(__has_include)
+#if __has_include(<linux/openat2.h>) && defined(SYS_openat2)
+#include <linux/openat2.h>
+#define HAVE_OPENAT2 1
+#endif
+#endif
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define NUMBER_TEXT 24
 #define TRIES 3
+
+/* ---- opening ---- */
+
+/*
+ * A directory that is no other file system. The user may mount one there by FUSE, which
+ * lets root in (allow_other) and then never answers. Before Linux 5.6 that is not seen.
+ */
+static int open_same(int at, const char *name)
+{
+#ifdef HAVE_OPENAT2
+	const struct open_how how = { .flags = OPEN_DIR, .resolve = RESOLVE_NO_XDEV };
+	int fd = (int)syscall(SYS_openat2, at, name, &how, sizeof(how));
+
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return fd;
+#endif
+	return openat(at, name, OPEN_DIR);
+}
+
+/* The directory of this path, in one of root's; a negative errno. */
+static int open_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char above[PATH_MAX];
+	int at, fd;
+
+	snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+	at = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0)
+		return -errno;
+	fd = open_same(at, slash + 1);
+	fd = fd < 0 ? -errno : fd;
+	close(at);
+	return fd;
+}
 
 /* ---- emptying ---- */
 
@@ -62,18 +105,25 @@ static bool is_unlinked(int dir, const char *name)
 	return !unlinkat(dir, name, 0) || errno == ENOENT;
 }
 
+/* There is something of that name which a directory does not replace. */
+static bool is_taken(int rc)
+{
+	return rc == -ENOTEMPTY || rc == -EEXIST || rc == -ENOTDIR || rc == -EBUSY;
+}
+
 static void move_up(struct emptying *e, int dir, const char *name)
 {
 	char number[NUMBER_TEXT];
+	int rc;
 
 	if (is_unlinked(dir, name))
 		return;
-	do
+	do {
 		snprintf(number, sizeof(number), ".%u", e->moved++);
-	while (!faccessat(e->top, number, F_OK, AT_SYMLINK_NOFOLLOW) &&
-	       e->moved < USER_DIR_ENTRIES_MAX);
-	if (renameat(dir, name, e->top, number) && errno != ENOENT)
-		e->error = -errno;
+		rc = renameat(dir, name, e->top, number) ? -errno : 0;
+	} while (is_taken(rc) && e->moved < USER_DIR_ENTRIES_MAX);
+	if (rc && rc != -ENOENT)
+		e->error = rc;
 }
 
 static void remove_entry(struct emptying *e, int dir, const char *name)
@@ -82,7 +132,7 @@ static void remove_entry(struct emptying *e, int dir, const char *name)
 
 	if (is_unlinked(dir, name))
 		return;
-	fd = openat(dir, name, OPEN_DIR);
+	fd = open_same(dir, name);
 	if (fd >= 0) {
 		visit_entries(e, fd, move_up);
 		close(fd);
@@ -122,21 +172,26 @@ static int remove_some(int fd, const char *path, unsigned int most, unsigned int
 static bool is_there(int fd, const char *path)
 {
 	struct stat held, there;
+	int now = open_path(path);
+	bool same = now >= 0 && !fstat(fd, &held) && !fstat(now, &there) &&
+		    held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 
-	return !fstat(fd, &held) && !lstat(path, &there) &&
-	       held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+	if (now >= 0)
+		close(now);
+	return same;
 }
 
 /* A locked descriptor of the directory of this path, or a negative errno. */
 static int lock(const char *path, int how)
 {
-	int rc, fd = open(path, OPEN_DIR);
+	int rc, fd = open_path(path);
 
 	if (fd < 0)
-		return -errno;
-	if (!flock(fd, how | LOCK_NB) && is_there(fd, path))
 		return fd;
-	rc = errno == EWOULDBLOCK ? -EBUSY : -ENOENT;
+	rc = flock(fd, how | LOCK_NB) ? -errno : 0;
+	if (!rc && is_there(fd, path))
+		return fd;
+	rc = rc == -EWOULDBLOCK ? -EBUSY : -ENOENT;
 	close(fd);
 	return rc;
 }
@@ -189,7 +244,7 @@ int user_dir_remove(int fd, const char *path)
 
 void user_dir_remove_orphan(const char *path)
 {
-	int fd = open(path, OPEN_DIR);
+	int fd = open_path(path);
 
 	if (fd < 0)
 		return;

@@ -67,17 +67,20 @@ def test_not_wanted(cluster, raw, env):
 
 
 def test_directory_that_anybody_may_write_is_not_used(cluster, raw):
-    """Others could put something in the place of the file; the log says so."""
+    """Others could put something in the place of the file, or of the directory of
+    pmi2x-pmixd; the log says so."""
     places = list((cluster.dir / "spool").iterdir())
     assert places
     try:
         for place in places:
             place.chmod(0o777)
         result = cluster.srun(*TWO_NODES, *raw("topology", "1")).ok()
+        shown = cluster.srun("-N1", "-n1", "env").ok().lines
     finally:
         for place in places:
             place.chmod(0o755)
     assert set(seen(result).values()) == {"unavailable"}
+    assert not [line for line in shown if line.startswith("PMIX_")], shown
     wait_until(lambda: "other users than root and SlurmUser can write to" in cluster.log_of("n1"))
 
 

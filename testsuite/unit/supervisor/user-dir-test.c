@@ -7,8 +7,11 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/user_dir.h"
@@ -151,6 +154,52 @@ static void stale_files_are_removed_a_limited_number_at_a_time(void **state)
 	}
 }
 
+/* As fusermount does for a user, by a program that never answers. */
+static bool mount_at(const char *place)
+{
+	int fd = open("/dev/fuse", O_RDWR);
+	char options[128];
+
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd);
+	return fd >= 0 && !mount("test", place, "fuse", MS_NOSUID | MS_NODEV, options);
+}
+
+/* 0; 77: nothing can be mounted here. Who waits for the mount is killed. */
+static int remove_around_mount(const char *place)
+{
+	int fd = make(path);
+
+	(void)mkdirat(fd, "sub", 0700);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    !mount_at(place))
+		return 77;
+	alarm(60);
+	(void)user_dir_remove(fd, path);
+	user_dir_remove_stale(other, PREFIX);
+	return user_dir_make(path, getuid(), getgid()) < 0 ? 0 : 1;
+}
+
+static void mounts_of_the_user_are_not_waited_for(void **state)
+{
+	char sub[80];
+	int status, n = 0;
+
+	snprintf(sub, sizeof(sub), "%s/sub", path);
+	for (const char *place = sub; place; place = place == sub ? path : NULL, n++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(remove_around_mount(place));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(user_dir_remove(make(path), path), 0);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+			skip();
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(n, 2);
+}
+
 static void one_in_use_is_left_alone(void **state)
 {
 	int fd = make(path), left = make(other);
@@ -174,6 +223,7 @@ int main(void)
 		cmocka_unit_test(no_depth_is_too_deep),
 		cmocka_unit_test(remains_of_a_killed_process_are_removed_by_the_next),
 		cmocka_unit_test(stale_files_are_removed_a_limited_number_at_a_time),
+		cmocka_unit_test(mounts_of_the_user_are_not_waited_for),
 		cmocka_unit_test(one_in_use_is_left_alone),
 	};
 
