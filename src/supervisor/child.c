@@ -129,6 +129,12 @@ static int give_birth(void *arg)
 			   environ);
 }
 
+/* ThreadSanitizer takes clone for a fork, whose child has memory of its own. */
+#ifdef __SANITIZE_THREAD__
+extern int __clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
+
 /*
  * The process between shares this one's memory, which waits for it, and ends at once:
  * the program is left without a parent. Slurm's wait for any child would take a

@@ -8,12 +8,12 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from faulty import daemon
 from harness import (
     Cluster,
     below,
@@ -239,21 +239,28 @@ print("refused" if s.recv(1) == b"" else "served")
 """
 
 
+def knock(cluster, node, *become, script=KNOCK):
+    """As a user, in the network of a node; a port comes behind it."""
+    enter = ["nsenter", f"--net=/proc/{daemon(cluster, 'slurmd', node)}/ns/net"]
+    return [*enter, *become, "/usr/bin/python3", "-SE", "-c", script]
+
+
 def test_another_user_starts_nothing(cluster, ordinary_user, tmp_path):
     """Who connects is looked at before a server is started; the user's own do."""
     go, uri = tmp_path / "go", tmp_path / "uri"
     script = f"echo $PMIX_SERVER_URI4 > {uri}.new; mv {uri}.new {uri}; until test -e {go}; do sleep 0.1; done"
     with ThreadPoolExecutor(1) as pool:
-        step = pool.submit(cluster.srun, "-N1", "-n1", "sh", "-c", script)
+        step = pool.submit(cluster.srun, "-w", "n1", "-n1", "sh", "-c", script)
         wait_until(uri.exists)
         (port,) = ports_of(uri.read_text())
-        command = [*ordinary_user, "/usr/bin/python3", "-SE", "-c", KNOCK, str(port)]
+        command = [*knock(cluster, "n1", *ordinary_user), str(port)]
         for _ in range(3):
             said = subprocess.run(command, capture_output=True, text=True)
             assert said.stdout == "refused\n", said
         assert not servers(cluster)
-        with socket.create_connection(("127.0.0.1", port)):
+        with subprocess.Popen([*knock(cluster, "n1"), str(port)]) as own:
             wait_until(lambda: servers(cluster))
+            own.kill()
         go.touch()
         step.result().ok()
 
@@ -270,14 +277,14 @@ for _ in range(10000):
 def test_another_user_connects_10000_times(cluster, ends, ordinary_user, tmp_path):
     """To a server that serves: its own clients do not notice, and few lines tell of it."""
     go, ports = tmp_path / "go", set()
-    with held(cluster, ends, ["-N1", "-n2"], words=["gate", go]) as step:
+    with held(cluster, ends, ["-wn1", "-n2"], words=["gate", go]) as step:
         for pid in below(cluster.state["guard"]):
             if command_line(pid).startswith(str(ends)):
                 environ = pathlib.Path(f"/proc/{pid}/environ").read_text()
                 ports.update(ports_of(environ))
         assert ports
         for port in ports:
-            command = [*ordinary_user, "/usr/bin/python3", "-SE", "-c", KNOCK_OFTEN]
+            command = knock(cluster, "n1", *ordinary_user, script=KNOCK_OFTEN)
             subprocess.run([*command, str(port)], check=True, timeout=300)
         assert len(servers(cluster)) == 1
         go.touch()
