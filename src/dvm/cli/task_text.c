@@ -84,7 +84,7 @@ static json_t *escaped(const char *bytes, size_t len)
 	return text;
 }
 
-json_t *text_of_bytes(json_t *bytes)
+json_t *text_of_output(json_t *bytes)
 {
 	size_t len;
 	char *raw = get_bytes(bytes, &len);
@@ -112,7 +112,7 @@ static void make_text(json_t *task, const char *key)
 	json_t *bytes = json_object_get(task, key);
 
 	if (bytes)
-		json_object_set_new(task, key, text_of_bytes(bytes));
+		json_object_set_new(task, key, text_of_output(bytes));
 }
 
 void make_texts(json_t *task)

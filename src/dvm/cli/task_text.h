@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* For text of other origin than text_of_bytes or JSON, which may not be UTF-8. */
+/* For text of other origin than text_of_output or JSON, which may not be UTF-8. */
 void print_text(FILE *to, const char *text, size_t len);
 /* At most `max` characters, and "..." if there are more. */
 void print_shortened(FILE *to, const char *text, size_t max);
 /* Bytes of the head as text: those that are not UTF-8 are written as \xNN. */
-json_t *text_of_bytes(json_t *bytes);
+json_t *text_of_output(json_t *bytes);
 /* Print them as text. */
 void print_bytes(FILE *to, json_t *bytes);
 /* Replace "out", "err" and "why" of a task by text. */
