@@ -213,6 +213,17 @@ def test_wrapper_that_closes_pmi_fd_is_named(cluster, prefix, programs, tmp_path
     assert len(re.findall(said, step.stderr.read())) == 1
 
 
+def test_python_that_passes_pmi_fd_on_runs_mpich(srun, programs):
+    """As pmi2x(7) shows it: subprocess closes all other descriptors of the child."""
+    code = (
+        "import os, subprocess, sys\n"
+        "passed = [int(os.environ['PMI_FD'])]\n"
+        "sys.exit(subprocess.call(sys.argv[1:], pass_fds=passed))"
+    )
+    step = [sys.executable, "-c", code, programs["mpich"]]
+    assert_right(srun(*STEP, *step).ok(), ["mpich"])
+
+
 def test_wrapper_that_closes_pmi_fd_and_succeeds_is_not_named(srun):
     script = 'eval "exec $PMI_FD<&-"; /bin/true'
     result = srun(*STEP, "bash", "-c", script).ok()
