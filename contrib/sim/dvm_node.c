@@ -140,18 +140,8 @@ static void pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t stat
 {
 }
 
-/* Nothing of it is left: it says so. */
-static void close_pmi(void *arg, uint32_t part)
+static void profile_known(void *arg, const struct dvm_profile_msg *profile)
 {
-	struct sim_dvm_node *n = arg;
-	const struct dvm_msg m = { .type = DVM_PMI_OVER, .pmi_part = { .part = part } };
-	char room[64];
-	struct buf b;
-
-	buf_init_in(&b, room, sizeof(room));
-	if (!dvm_msg_pack(&b, &m))
-		dvm_sim_send(n->sim, n->free, EVENT_DVM_TO_NODE,
-			     dvm_frame_new(n->sim, n->number, 0, b.data, b.len));
 }
 
 static void leave(void *arg)
@@ -234,7 +224,9 @@ static int make(struct dvm_sim *s, struct sim_dvm_node *n, struct sim_head *h)
 	static const struct dvm_node_ops ops = {
 		.send = node_send, .open_output = open_output, .close_output = close_part,
 		.open_pmi = open_pmi, .pmi_rank_ended = pmi_rank_ended,
-		.close_pmi = close_pmi, .all_started = close_part, .give_up = close_part,
+		/* No rank fails here, so nobody waits for the end of its PMI. */
+		.close_pmi = close_part, .all_started = close_part, .give_up = close_part,
+		.profile = profile_known, .forget = close_part,
 		.start = start, .signal = signal_part,
 		.leave = leave,
 	};

@@ -92,9 +92,12 @@ src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/node/lease_timer.c src/dvm/node/lease_timer.h \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/node/mesh.c src/dvm/node/mesh.h \
+	src/dvm/node/direct_kill.c src/dvm/node/node_host.c \
+	src/dvm/node/outputs.c src/dvm/node/outputs.h \
 	src/dvm/node/pmix_hub.c src/dvm/node/pmix_hub.h src/dvm/common/pmix_offer.h \
 	src/dvm/node/silent.c src/dvm/node/silent.h \
 	src/dvm/node/spawn.c src/dvm/node/spawn.h \
+	src/dvm/node/step_signals.c \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/node/task.c src/dvm/node/task.h \
 	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
@@ -107,15 +110,16 @@ src_dvm_pmi2x_dvmd_LDADD = libdvm.la libsupervisor.la libagent.la libio.la liben
 
 src_dvm_pmi2x_dvm_zygote_SOURCES = \
 	src/dvm/zygote/gpus.c src/dvm/zygote/gpus.h \
+	src/dvm/zygote/orders.c src/dvm/zygote/orders.h \
 	src/dvm/zygote/parts.c src/dvm/zygote/parts.h \
+	src/dvm/zygote/profiles.c src/dvm/zygote/profiles.h \
 	src/dvm/zygote/rank_program.c src/dvm/zygote/rank_program.h \
 	src/dvm/zygote/resources.c src/dvm/zygote/resources.h \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/zygote/zygote.c src/dvm/zygote/zygote.h \
 	src/dvm/zygote/zygote_exec.c src/dvm/zygote/zygote_limits.c \
-	src/dvm/zygote/zygote_output.c src/dvm/zygote/zygote_start.c \
-	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
-	src/dvm/zygote/zygote_pmi.c
+	src/dvm/zygote/zygote_start.c \
+	src/dvm/common/rlimits.c src/dvm/common/rlimits.h
 src_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
 src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libutil.la

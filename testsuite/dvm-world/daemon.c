@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PMI_BYTES_MAX ((size_t)1 << 20)
+#define ASKED_BYTES_MAX ((size_t)1 << 20)
 #define CONNECT_MS (10 * SECOND)
 #define DIE_MS 2000 /* until the ranks of a daemon that was killed have been killed */
 #define STUBBORN 8 /* one rank in this number ignores SIGTERM */
@@ -33,7 +33,7 @@ struct daemon {
 	uint64_t waits;        /* counts the times in which it has no head */
 	uint64_t turn_ms;      /* when its next turn is due; NEVER */
 	struct lease lease;
-	struct buf pmi;        /* messages of its PMI */
+	struct starts owed;    /* PMI that is over */
 	struct buf *asked;     /* by the world: what it says goes there */
 };
 
@@ -143,7 +143,7 @@ static void on_answer(struct world *w, void *arg, uint64_t number)
 {
 	struct answer *a = arg;
 	struct daemon *d = a->daemon;
-	struct starts starts = { { a->start }, 1 };
+	struct starts starts = { .items = { a->start }, .count = 1 };
 
 	if (d->node) {
 		for (uint32_t i = 0; i < a->start.count; i++)
@@ -236,6 +236,10 @@ static int on_open_output(void *arg, uint32_t part)
 	return 0;
 }
 
+static void on_profile(void *arg, const struct dvm_profile_msg *profile)
+{
+}
+
 static void on_part(void *arg, uint32_t part)
 {
 }
@@ -252,9 +256,8 @@ static void on_pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t s
 static void on_close_pmi(void *arg, uint32_t part)
 {
 	struct daemon *d = arg;
-	const struct dvm_msg m = { .type = DVM_PMI_OVER, .pmi_part = { .part = part } };
 
-	(void)dvm_msg_pack(&d->pmi, &m);
+	starts_add_over(&d->owed, part);
 }
 
 static void on_leave(void *arg)
@@ -268,6 +271,7 @@ static void on_leave(void *arg)
 
 static const struct dvm_node_ops node_ops = {
 	.send = on_send, .open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_part,
+	.profile = on_profile, .forget = on_part,
 	.open_pmi = on_open_pmi, .pmi_rank_ended = on_pmi_rank_ended,
 	.close_pmi = on_close_pmi, .all_started = on_part, .give_up = on_part,
 	.start = on_start, .signal = on_signal,
@@ -283,7 +287,6 @@ static void end(struct daemon *d, uint64_t ms)
 	ranks_die(d, ms);
 	dvm_node_destroy(d->node);
 	d->node = NULL;
-	buf_free(&d->pmi);
 }
 
 /* The last that the head hears: no rank is left. */
@@ -320,23 +323,12 @@ static void on_turn(struct world *w, void *arg, uint64_t number)
 		turn(d);
 }
 
-static void take_pmi(struct daemon *d)
-{
-	struct buf in = d->pmi;
-
-	if (!in.len)
-		return;
-	buf_init(&d->pmi, PMI_BYTES_MAX);
-	(void)dvm_node_input(d->node, in.data, in.len, time_of(d->w, d->machine));
-	buf_free(&in);
-}
-
 static void turn(struct daemon *d)
 {
 	int ms;
 
 	d->turn_ms = NEVER;
-	take_pmi(d);
+	starts_tell(&d->owed, d->node, time_of(d->w, d->machine));
 	ms = dvm_node_turn(d->node, time_of(d->w, d->machine));
 	if (d->turn_ms == 0) {
 		finish(d);
@@ -441,13 +433,6 @@ static void on_no_head(struct world *w, void *arg, uint64_t number)
 	end_politely(d);
 }
 
-static void tell_alone(struct daemon *d)
-{
-	static const char message = DVM_ALONE;
-
-	(void)dvm_node_input(d->node, &message, 1, time_of(d->w, d->machine));
-}
-
 static void wait_for_head(struct daemon *d)
 {
 	uint64_t ms = d->w->plan.orphan_s * SECOND, now = time_of(d->w, d->machine).ms;
@@ -456,7 +441,7 @@ static void wait_for_head(struct daemon *d)
 	trace(d->w, "%s waits for another head", d->name);
 	d->head = NULL;
 	d->joined = false;
-	tell_alone(d);
+	dvm_node_alone(d->node);
 	after(d->w, left < ms ? left : ms, on_no_head, d, ++d->waits);
 }
 
@@ -562,7 +547,6 @@ struct daemon *daemon_start(struct world *w, unsigned machine, struct head_proce
 	d->machine = machine;
 	d->number = w->ndaemons;
 	d->turn_ms = NEVER;
-	buf_init(&d->pmi, PMI_BYTES_MAX);
 	snprintf(d->name, sizeof(d->name), "n%u.%u", machine, d->number);
 	w->daemons[w->ndaemons++] = d;
 	after(w, draw(w, 2 * SECOND), on_connect, d,
@@ -629,7 +613,7 @@ bool daemon_holds_nothing(struct daemon *d)
 	if (!d->node)
 		return true;
 	buf_init_in(&b, room, sizeof(room));
-	buf_init(&said, PMI_BYTES_MAX);
+	buf_init(&said, ASKED_BYTES_MAX);
 	(void)dvm_msg_pack(&b, &adopt);
 	d->asked = &said;
 	(void)dvm_node_input(d->node, b.data, b.len, time_of(d->w, d->machine));
@@ -650,10 +634,8 @@ void daemons_free(struct world *w)
 	for (uint32_t i = 0; i < w->ndaemons; i++) {
 		struct daemon *d = w->daemons[i];
 
-		if (d->node) {
+		if (d->node)
 			dvm_node_destroy(d->node);
-			buf_free(&d->pmi);
-		}
 		free(d);
 	}
 }

@@ -90,10 +90,6 @@ static void look(void *arg, uint64_t process, struct dvm_rank *out)
 	out->state = 'S';
 }
 
-static void ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
-{
-}
-
 static void signal_part(void *arg, uint32_t part, int number)
 {
 }
@@ -128,7 +124,7 @@ static void open_bed(struct bed *b)
 		.send = to_head, .open_output = idle_open_output,
 		.close_output = idle_part, .open_pmi = open_pmi,
 		.pmi_rank_ended = idle_rank_ended, .close_pmi = idle_part,
-		.start = start, .look = look, .ask_pmi = ask_pmi,
+		.start = start, .look = look, .pmi_status = idle_pmi_status, .profile = idle_profile, .forget = idle_part,
 		.signal = signal_part, .all_started = idle_part, .give_up = idle_part, .leave = idle,
 	};
 
@@ -196,7 +192,7 @@ static void step(struct bed *b, struct fuzz_input *in)
 	char *copy = fuzz_copy(at, len, 0);
 
 	b->now.ms += who;
-	switch (what % 8) {
+	switch (what % 9) {
 	case 0:
 		dvm_json_request(b->head, 1 + who % CLIENTS, copy, len, b->now);
 		break;
@@ -215,6 +211,11 @@ static void step(struct bed *b, struct fuzz_input *in)
 		break;
 	case 7:
 		tell_started(b, who, len ? (uint8_t)*copy : 0);
+		break;
+	case 8:
+		dvm_node_pmi_failed(b->node, who, &(struct node_failure){
+			len ? *copy + 1 : 1, who, len & 1, "it fails" }, b->now);
+		dvm_node_pmi_over(b->node, who, b->now);
 		break;
 	case 6:
 		adopt(b, who, copy, len);

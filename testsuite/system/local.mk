@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_directory.py \
 	testsuite/system/test_dvm_disk.py \
 	testsuite/system/test_dvm_faults.py \
+	testsuite/system/test_dvm_fork_server.py \
 	testsuite/system/test_dvm_job_end.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_limits.py \

@@ -81,8 +81,8 @@ def test_a_node_that_is_silent(local, env, tmp_path):
     mark = tmp_path / "here"
     task = submit(local, "-n2", "-N2", "sh", "-c", f"touch {mark}$PMI2X_DVM_RANK; sleep 600")
     wait_until(lambda: len(list(tmp_path.glob("here?"))) == 2)
-    zygotes = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvm-zygot"]
-    stopped = next(p for p in zygotes if b"local1" in cmdline(p))
+    daemons = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
+    stopped = next(p for p in daemons if b"local1" in cmdline(p))
     os.kill(stopped, signal.SIGSTOP)
     try:
         answer = why(local, task)

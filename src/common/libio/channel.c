@@ -98,6 +98,26 @@ int channel_send(struct channel *c, const void *data, size_t len)
 	return rc;
 }
 
+int channel_send_fds(struct channel *c, const void *data, size_t len,
+		     const struct passed_fds *fds)
+{
+	struct payload *frame = frame_whole(FRAME_CONTROL_UP, data, len);
+	int rc = frame ? stream_write(c->stream, frame->data, frame->len, fds) : -ENOMEM;
+
+	payload_unref(frame);
+	return rc;
+}
+
+int channel_fd(const struct channel *c)
+{
+	return stream_fd(c->stream);
+}
+
+void channel_shutdown(struct channel *c)
+{
+	stream_shutdown(c->stream);
+}
+
 void channel_read_now(struct channel *c)
 {
 	stream_read_now(c->stream, READ_NOW_MAX);

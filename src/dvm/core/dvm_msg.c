@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- pieces ---- */
@@ -33,6 +34,13 @@ static void code_try(struct coder *c, uint64_t *task, uint32_t *instance)
 	code_u32(c, instance);
 }
 
+static void code_resources(struct coder *c, struct ledger_resources *v)
+{
+	code_u32(c, &v->cores);
+	code_u32(c, &v->gpus);
+	code_u64(c, &v->memory);
+}
+
 /* ---- messages ---- */
 
 static void code_register(struct coder *c, struct dvm_msg *msg)
@@ -40,9 +48,7 @@ static void code_register(struct coder *c, struct dvm_msg *msg)
 	struct dvm_register *m = &msg->reg;
 
 	code_u32(c, &m->version);
-	code_u32(c, &m->has.cores);
-	code_u32(c, &m->has.gpus);
-	code_u64(c, &m->has.memory);
+	code_resources(c, &m->has);
 	code_u16(c, &m->port);
 	dvm_code_bytes(c, &m->name, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->build, DVM_TEXT_MAX);
@@ -168,18 +174,6 @@ static void code_ended(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->err, DVM_TAIL_MAX);
 }
 
-static void code_fail(struct coder *c, struct dvm_msg *msg)
-{
-	struct dvm_fail *m = &msg->fail;
-
-	code_u32(c, &m->part);
-	code_i32(c, &m->status);
-	code_u32(c, &m->rank);
-	code_flag(c, &m->asked);
-	dvm_code_bytes(c, &m->why, DVM_TEXT_MAX);
-	CODE_CHECK(c, m->status);
-}
-
 static void code_failed(struct coder *c, struct dvm_msg *msg)
 {
 	struct dvm_failed *m = &msg->failed;
@@ -192,30 +186,52 @@ static void code_failed(struct coder *c, struct dvm_msg *msg)
 	CODE_CHECK(c, m->status);
 }
 
-static void code_pmi_part(struct coder *c, struct dvm_msg *msg)
+static void code_exec(struct coder *c, struct dvm_msg *msg)
 {
-	struct dvm_pmi_part *m = &msg->pmi_part;
+	struct dvm_exec *m = &msg->exec;
 
 	code_u32(c, &m->part);
-	code_try(c, &m->task, &m->instance);
-	code_u32(c, &m->ranks);
-	code_u32(c, &m->node);
-	code_u32(c, &m->universe);
-	dvm_code_bytes(c, &m->places, DVM_PLACES_MAX);
-	dvm_code_bytes(c, &m->spawned, DVM_SPAWN_MAX);
-	CODE_CHECK(c, m->ranks);
+	code_u32(c, &m->first);
+	code_u32(c, &m->profile);
+	code_flag(c, &m->pmi);
+	dvm_code_bytes(c, &m->launch, DVM_LAUNCH_MAX);
 }
 
-static void code_pmi_rank(struct coder *c, struct dvm_msg *m)
+static void code_give_up(struct coder *c, struct dvm_msg *m)
 {
-	code_u32(c, &m->pmi_rank.part);
-	code_u32(c, &m->pmi_rank.slot);
-	code_i32(c, &m->pmi_rank.status);
+	code_u32(c, &m->give_up);
 }
 
-static void code_pmi_over(struct coder *c, struct dvm_msg *m)
+static void code_kill(struct coder *c, struct dvm_msg *m)
 {
-	code_u32(c, &m->pmi_part.part);
+	code_u32(c, &m->kill.part);
+	code_u32(c, &m->kill.number);
+}
+
+static void code_processes(struct coder *c, struct dvm_msg *m)
+{
+	code_u32(c, &m->processes.part);
+	code_i32(c, &m->processes.error);
+	dvm_code_bytes(c, &m->processes.numbers, LEDGER_RANKS_MAX * sizeof(uint64_t));
+}
+
+static void code_exited(struct coder *c, struct dvm_msg *msg)
+{
+	struct dvm_exited *m = &msg->exited;
+
+	code_u32(c, &m->part);
+	code_u32(c, &m->slot);
+	code_i32(c, &m->status);
+	code_flag(c, &m->lacks);
+	code_u64(c, &m->user_us);
+	code_u64(c, &m->system_us);
+	code_u64(c, &m->peak_kib);
+	dvm_code_bytes(c, &m->why, DVM_TEXT_MAX);
+}
+
+static void code_own_resources(struct coder *c, struct dvm_msg *m)
+{
+	code_resources(c, &m->resources);
 }
 
 static void code_about(struct coder *c, struct dvm_ask *m)
@@ -228,12 +244,6 @@ static void code_about(struct coder *c, struct dvm_ask *m)
 static void code_ask(struct coder *c, struct dvm_msg *m)
 {
 	code_about(c, &m->ask);
-}
-
-static void code_pmi_ask(struct coder *c, struct dvm_msg *m)
-{
-	code_u32(c, &m->pmi_ask.part);
-	code_about(c, &m->pmi_ask.about);
 }
 
 static void code_told(struct coder *c, struct dvm_msg *m)
@@ -309,14 +319,14 @@ static void (*const codes[DVM_MSG_TYPES])(struct coder *c, struct dvm_msg *m) = 
 	[DVM_FAILING] = code_started,
 	[DVM_OUTPUT] = code_output,
 	[DVM_ENDED] = code_ended,
-	[DVM_FAIL] = code_fail,
-	[DVM_PMI_PART] = code_pmi_part,
-	[DVM_PMI_RANK] = code_pmi_rank,
-	[DVM_PMI_OVER] = code_pmi_over,
+	[DVM_EXEC] = code_exec,
+	[DVM_GIVE_UP] = code_give_up,
+	[DVM_KILL] = code_kill,
+	[DVM_PROCESSES] = code_processes,
 	[DVM_FAILED] = code_failed,
 	[DVM_ASK] = code_ask,
 	[DVM_TOLD] = code_told,
-	[DVM_PMI_ASK] = code_pmi_ask,
+	[DVM_EXITED] = code_exited,
 	[DVM_NAMES] = code_name_message,
 	[DVM_SPAWN] = code_spawn,
 	[DVM_SPAWNED] = code_spawned,
@@ -330,7 +340,8 @@ static void (*const codes[DVM_MSG_TYPES])(struct coder *c, struct dvm_msg *m) = 
 	[DVM_CALL] = code_call,
 	[DVM_BULK] = code_nothing,
 	[DVM_CREDIT] = code_credit,
-	[DVM_ALONE] = code_nothing,
+	[DVM_RESOURCES] = code_own_resources,
+	[DVM_HEAD_LINK] = code_nothing,
 };
 
 int dvm_msg_pack(struct buf *b, const struct dvm_msg *m)
@@ -371,6 +382,20 @@ bool dvm_msg_is_lease(const void *data, size_t len)
 bool dvm_msg_is_bulk(const void *data, size_t len)
 {
 	return len && *(const unsigned char *)data == DVM_BULK;
+}
+
+char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg *m)
+{
+	char *bytes = malloc(m->cwd.len + m->env.len + 1);
+
+	if (!bytes)
+		return NULL;
+	*out = *m;
+	out->cwd.data = memcpy(bytes, m->cwd.data, m->cwd.len);
+	out->env.data = bytes + m->cwd.len;
+	if (m->env.len)
+		memcpy(bytes + m->cwd.len, m->env.data, m->env.len);
+	return bytes;
 }
 
 /* ---- places ---- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the head of a DVM and the daemon of a node. A frame carries any
- * number of messages, one after another: what came up in one turn of the loop goes
- * together. Both prove themselves before (libio/handshake.h); what is read is checked
- * all the same.
+ * Messages between the head of a DVM and the daemon of a node, and between that and its
+ * fork server, the zygote. A frame carries any number of messages, one after another: what
+ * came up in one turn of the loop goes together. Head and daemon prove themselves before
+ * (libio/handshake.h); what is read is checked all the same.
  *
  *   node                      head
  *   REGISTER            ->
@@ -42,18 +42,19 @@
  *
  * What the head says for who serves PMI is in a frame of its own: dvm_msg_for_pmi.
  *
- * The daemon consists of two processes: one that starts ranks, and one that serves PMI
- * to those of tasks of several ranks. They tell each other:
+ * The daemon never waits for the zygote, which stands still where a file system hangs. Parts
+ * (node.h) have numbers, and so have their ranks here, from 0:
  *
- *   starts ranks        serves PMI
- *   PMI_PART            ->    a part is about to start
- *   PMI_RANK            ->    how a rank of it has ended
- *   PMI_OVER            ->    all have
- *                       <-    FAIL: end the part, for it has aborted or cannot go on
- *                       <-    PMI_OVER, in answer
- *                       <-    FAILED goes on to the head, and is kept with the part's end
- *   PMI_ASK             ->    how is its PMI? TOLD goes to the head
- *                       <-    ALONE: there is no head, until ADOPT
+ *   daemon              zygote
+ *                       <-    RESOURCES: what the node has
+ *   PROFILE             ->    before the first EXEC with it
+ *   FORGET              ->    no EXEC with it follows
+ *   EXEC                ->    start ranks; their descriptors come along
+ *                       <-    PROCESSES: these have been; or why the next could not
+ *   GIVE_UP             ->    it is not tried again: the task runs until the others end
+ *   KILL                ->    a signal to the ranks that run
+ *                       <-    EXITED: a rank has ended
+ *   HEAD_LINK           ->    the link to another head comes along, for zygote.h
  */
 #ifndef PMI2X_DVM_MSG_H
 #define PMI2X_DVM_MSG_H
@@ -75,6 +76,9 @@
 #define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
 #define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
 #define DVM_NAMES_MAX ((size_t)2 << 20)    /* bytes of a request about names */
+/* Bytes of LAUNCH. */
+#define DVM_LAUNCH_MAX \
+	(2 * DVM_COMMAND_MAX + DVM_INPUT_MAX + DVM_PLACES_MAX + DVM_SPAWN_MAX)
 #define DVM_WINDOW_MIN 4096  /* bytes of a part's output that nobody has read, at least */
 #define DVM_OUTPUT_EXTRA 128 /* bytes that each piece of output counts beyond its own */
 
@@ -89,14 +93,14 @@ enum dvm_msg_type {
 	DVM_FAILING,
 	DVM_OUTPUT,
 	DVM_ENDED,
-	DVM_FAIL,
-	DVM_PMI_PART,
-	DVM_PMI_RANK,
-	DVM_PMI_OVER,
+	DVM_EXEC,
+	DVM_GIVE_UP,
+	DVM_KILL,
+	DVM_PROCESSES,
 	DVM_FAILED,
 	DVM_ASK,
 	DVM_TOLD,
-	DVM_PMI_ASK,
+	DVM_EXITED,
 	DVM_NAMES,
 	DVM_SPAWN,
 	DVM_SPAWNED,
@@ -110,7 +114,8 @@ enum dvm_msg_type {
 	DVM_CALL,
 	DVM_BULK,
 	DVM_CREDIT,
-	DVM_ALONE,
+	DVM_RESOURCES,
+	DVM_HEAD_LINK,
 	DVM_MSG_TYPES,
 };
 
@@ -262,15 +267,6 @@ struct dvm_ended {
 	struct dvm_bytes out, err;     /* tails */
 };
 
-/* The ranks of a task on a node have failed: not by how their processes have ended. */
-struct dvm_fail {
-	uint32_t part;   /* see node.h */
-	int32_t status;  /* to say of it, a wait status other than 0 */
-	uint32_t rank;   /* whose fault it is; of the task */
-	bool asked;      /* the rank has asked for it, by an abort: no consequence of others' */
-	struct dvm_bytes why;
-};
-
 /* The failure of a task, wherever it runs. */
 struct dvm_failed {
 	uint64_t task;
@@ -316,21 +312,30 @@ struct dvm_spawned {
 	struct dvm_bytes why; /* or why there is none */
 };
 
-struct dvm_pmi_part {
-	uint32_t part;
-	uint64_t task;
-	uint32_t instance;
-	uint32_t ranks; /* of the task */
-	uint32_t node;  /* among those of the task */
-	uint32_t universe;
-	struct dvm_bytes places; /* as in dvm_launch, also the others */
-	struct dvm_bytes spawned;
+/* Start ranks of a part, from its `first` one here on. */
+struct dvm_exec {
+	uint32_t part, first;
+	uint32_t profile; /* of PROFILE to the zygote */
+	bool pmi;         /* descriptors: pipes for stdout and stderr; this: and registration */
+	struct dvm_bytes launch; /* the message */
 };
 
-struct dvm_pmi_rank {
+struct dvm_kill {
+	uint32_t part, number;
+};
+
+struct dvm_processes {
 	uint32_t part;
-	uint32_t slot;  /* the rank among those of the node */
+	int32_t error; /* 0: all have been started; else a negative errno of the next one */
+	struct dvm_bytes numbers; /* uint64_t each */
+};
+
+struct dvm_exited {
+	uint32_t part, slot;
 	int32_t status; /* as of wait */
+	bool lacks;     /* it was not started, for the node lacks something; else see why */
+	uint64_t user_us, system_us, peak_kib;
+	struct dvm_bytes why; /* it was not started; empty: it was */
 };
 
 /* How is the task? The answer goes to a client. */
@@ -339,12 +344,6 @@ struct dvm_ask {
 	uint32_t instance;
 	uint32_t node;   /* among those of the task */
 	uint32_t client;
-};
-
-/* A question about the PMI of a part. */
-struct dvm_pmi_ask {
-	uint32_t part;
-	struct dvm_ask about;
 };
 
 enum dvm_told_what {
@@ -382,17 +381,19 @@ struct dvm_msg {
 		struct dvm_output_msg output;
 		struct dvm_credit credit;
 		struct dvm_ended ended;
-		struct dvm_fail fail;
 		struct dvm_failed failed;
-		struct dvm_pmi_part pmi_part; /* PMI_OVER: part only */
-		struct dvm_pmi_rank pmi_rank;
 		struct dvm_ask ask;
-		struct dvm_pmi_ask pmi_ask;
 		struct dvm_told told;
 		struct dvm_names names;
 		struct dvm_spawn spawn;
 		struct dvm_spawned spawned;
 		struct dvm_ready ready;
+		struct ledger_resources resources;
+		struct dvm_exec exec;
+		uint32_t give_up; /* a part */
+		struct dvm_kill kill;
+		struct dvm_processes processes;
+		struct dvm_exited exited;
 	};
 };
 
@@ -432,6 +433,9 @@ void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
 
 /* A field of bytes with their length, at most `max` when they are read. */
 void dvm_code_bytes(struct coder *c, struct dvm_bytes *v, size_t max);
+
+/* A copy of a profile, which points into the bytes that are returned; free() them. NULL: no memory. */
+char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg *m);
 
 int dvm_place_pack(struct buf *b, const struct dvm_place *p);
 /* The next of places; points into them. 0 or -EPROTO. */

@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "dvm/core/durable.h"
+#include "dvm/core/dvm_time.h"
 #include "dvm/core/journal.h"
 #include "dvm/core/queue.h"
 #include "libutil/log.h"
@@ -134,15 +135,6 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 void dvm_head_destroy(struct dvm_head *h);
 /* Before any node registers: so much there is of something that no node has. 0 or errno. */
 int dvm_head_add_counter(struct dvm_head *h, const char *name, uint32_t amount);
-
-/*
- * Each input is given the time: of CLOCK_REALTIME, for people, and of a clock that
- * nobody sets.
- */
-struct dvm_time {
-	uint64_t wall_ns;
-	uint64_t ms;
-};
 
 /* A frame of the node at a position below dvm_head_positions(). */
 void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data,

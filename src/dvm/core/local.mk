@@ -9,7 +9,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/durable.c src/dvm/core/durable.h \
 	src/dvm/core/durable_copy.c \
 	src/dvm/core/durable_private.h \
-	src/dvm/core/dvm_msg.c src/dvm/core/dvm_msg.h \
+	src/dvm/core/dvm_msg.c src/dvm/core/dvm_msg.h src/dvm/core/dvm_time.h \
 	src/dvm/core/head.c src/dvm/core/head.h \
 	src/dvm/core/head_adopt.c \
 	src/dvm/core/head_asks.c \

@@ -236,15 +236,14 @@ static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
 		tell_part(n, p);
 }
 
-static void note_fail(struct part *p, const struct dvm_fail *m)
+static void note_fail(struct part *p, const struct node_failure *f)
 {
 	if (!p->end.status) {
-		p->end.status = m->status;
-		p->end.rank = m->rank;
+		p->end.status = f->status;
+		p->end.rank = f->rank;
 	}
-	if (!*p->why || (m->asked && !p->end.too_long))
-		snprintf(p->why, sizeof(p->why), "%.*s", (int)m->why.len,
-			 (const char *)m->why.data);
+	if (!*p->why || (f->asked && !p->end.too_long))
+		snprintf(p->why, sizeof(p->why), "%s", f->why);
 }
 
 /*
@@ -252,16 +251,18 @@ static void note_fail(struct part *p, const struct dvm_fail *m)
  * being ended is no reason; that a rank has aborted is, also where another node was the
  * first to say that the task fails.
  */
-static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
+void dvm_node_pmi_failed(struct dvm_node *n, uint32_t part, const struct node_failure *f,
+			 struct dvm_time now)
 {
-	struct part *p = node_part(n, m->part);
+	struct part *p = node_part(n, part);
 	bool of_others;
 
-	if (!p || (p->ending && !p->failing && !m->asked))
+	n->now = now;
+	if (!p || (p->ending && !p->failing && !f->asked))
 		return;
-	of_others = doubt_is_of_others(n, p, m);
-	note_fail(p, m);
-	if ((m->asked && !doubt_leave(n, p)) || p->doubt)
+	of_others = doubt_is_of_others(n, p, f);
+	note_fail(p, f);
+	if ((f->asked && !doubt_leave(n, p)) || p->doubt)
 		return;
 	if (of_others)
 		doubt_others(n, p);
@@ -269,10 +270,11 @@ static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
 		part_fails(n, p);
 }
 
-static void on_pmi_over(struct dvm_node *n, uint32_t number)
+void dvm_node_pmi_over(struct dvm_node *n, uint32_t part, struct dvm_time now)
 {
-	struct part *p = node_part(n, number);
+	struct part *p = node_part(n, part);
 
+	n->now = now;
 	if (p && p->waits_for_pmi)
 		part_ended(n, p);
 }
@@ -306,23 +308,11 @@ static int take(struct dvm_node *n, const struct dvm_msg *m, const struct dvm_by
 	case DVM_ASK:
 		node_tell(n, &m->ask);
 		return 0;
-	case DVM_FAIL:
-		on_fail(n, &m->fail);
-		return 0;
-	case DVM_FAILED:
-		node_failed(n, m);
-		return 0;
-	case DVM_PMI_OVER:
-		on_pmi_over(n, m->pmi_part.part);
-		return 0;
 	case DVM_LEAVE:
 		n->leaving = true;
 		return 0;
 	case DVM_CREDIT:
 		node_credit(n, &m->credit);
-		return 0;
-	case DVM_ALONE:
-		node_set_alone(n, true);
 		return 0;
 	case DVM_ADOPT:
 		node_adopt(n);

@@ -16,7 +16,7 @@
 #define PMI2X_DVM_NODE_H
 
 #include "dvm/core/dvm_msg.h"
-#include "dvm/core/head.h"
+#include "dvm/core/dvm_time.h"
 
 /* Ranks that are to be started. Its pointers are valid during the call. */
 struct node_start {
@@ -24,7 +24,7 @@ struct node_start {
 	uint32_t first; /* of the part's ranks here, from 0: this one and all behind it */
 	const struct dvm_launch *launch;
 	struct dvm_bytes message; /* ... as a message of dvm_msg.h */
-	const struct dvm_profile_msg *profile;
+	const struct dvm_profile_msg *profile; /* one that the host has been told */
 };
 
 /*
@@ -41,9 +41,20 @@ struct node_end {
 	bool lacks;           /* ... for the node lacked something: see node_lack.c */
 };
 
+/* The PMI of a part has failed, not by how its processes have ended. */
+struct node_failure {
+	int32_t status; /* to say of it, a wait status other than 0 */
+	uint32_t rank;  /* whose fault it is; of the task */
+	bool asked;     /* the rank has asked for it, by an abort: no consequence of others' */
+	const char *why;
+};
+
 struct dvm_node_ops {
 	/* Messages for the head; copied. */
 	void (*send)(void *arg, const void *data, size_t len);
+	/* Parts that start will have this profile; and no part will have it any more. */
+	void (*profile)(void *arg, const struct dvm_profile_msg *profile);
+	void (*forget)(void *arg, uint32_t number);
 	/*
 	 * Ranks of part `part` will write: make what they write to. 0 or a negative
 	 * errno. Then dvm_node_output is called with what they write.
@@ -65,13 +76,13 @@ struct dvm_node_ops {
 	void (*all_started)(void *arg, uint32_t part);
 	/*
 	 * The part is one for which node_wants_pmi: make their PMI. 0 or a negative
-	 * errno. Its messages (dvm_msg.h) go to dvm_node_input.
+	 * errno. When that fails: dvm_node_pmi_failed.
 	 */
 	int (*open_pmi)(void *arg, uint32_t part, const struct dvm_launch *launch);
 	/* A rank of it has ended, which is the `slot`th here. */
 	void (*pmi_rank_ended)(void *arg, uint32_t part, uint32_t slot,
 			       int32_t status);
-	/* All have. It says PMI_OVER then, with nothing after it. */
+	/* All have: dvm_node_pmi_over follows, and nothing after it. */
 	void (*close_pmi)(void *arg, uint32_t part);
 	/*
 	 * Start processes, each in a process group of its own. dvm_node_started follows,
@@ -83,8 +94,8 @@ struct dvm_node_ops {
 	void (*give_up)(void *arg, uint32_t part);
 	/* How a process that was started is: `state` and `cpu_us` of *out. */
 	void (*look)(void *arg, uint64_t process, struct dvm_rank *out);
-	/* A client asks how the PMI of a part is. The host answers the head itself. */
-	void (*ask_pmi)(void *arg, const struct dvm_pmi_ask *ask);
+	/* Append how the PMI of a part is: libpmi/status.h; nothing: no rank has begun. */
+	void (*pmi_status)(void *arg, uint32_t part, struct buf *out);
 	/* Signal the process groups of all ranks of the part that start or run. */
 	void (*signal)(void *arg, uint32_t part, int number);
 	/* The head says that all is over; no part is left, or what is left is to be killed. */
@@ -115,8 +126,21 @@ void dvm_node_started(struct dvm_node *n, uint32_t part, const uint64_t *process
 /* The process of a part's `slot`th rank here has ended. False: there is none. */
 bool dvm_node_ended(struct dvm_node *n, uint32_t part, uint32_t slot,
 		    const struct node_end *end, struct dvm_time now);
+/* The PMI of a part has failed; it may have failed before. */
+void dvm_node_pmi_failed(struct dvm_node *n, uint32_t part, const struct node_failure *f,
+			 struct dvm_time now);
+/* In answer to close_pmi. */
+void dvm_node_pmi_over(struct dvm_node *n, uint32_t part, struct dvm_time now);
+/* The PMI of a task over several nodes fails, whose part here has ended well. */
+void dvm_node_failed_late(struct dvm_node *n, uint64_t task, uint32_t instance,
+			  const struct node_failure *f);
+/* There is no head, until ADOPT: nobody reads output. */
+void dvm_node_alone(struct dvm_node *n);
 /* The daemon has been sent SIGCONT: SIGTERM may follow. */
 void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
+/* The processes of a part's ranks that run; each is the one of its number until it is reaped. */
+void dvm_node_each_process(const struct dvm_node *n, uint32_t part,
+			   void (*fn)(void *arg, uint64_t process), void *arg);
 /*
  * After inputs of one turn of the loop, and when it is due: end what has no time left, send
  * what has come up. Milliseconds until it is due again; -1: never.

@@ -2,6 +2,8 @@
 /* A node that loses its head, and what it keeps for the next one (unacked_ends.h). */
 #include "dvm/core/node_private.h"
 
+#include <string.h>
+
 static void say_held(struct dvm_node *n, const struct part *p)
 {
 	const struct dvm_msg m = { .type = DVM_HELD, .held = p->held };
@@ -36,9 +38,16 @@ void node_done(struct dvm_node *n, const struct dvm_started *m)
 	kept_remove(n->kept, m->task, m->instance);
 }
 
-void node_failed(struct dvm_node *n, const struct dvm_msg *m)
+void dvm_node_failed_late(struct dvm_node *n, uint64_t task, uint32_t instance,
+			  const struct node_failure *f)
 {
-	node_send(n, m);
-	if (kept_add_failed(n->kept, &m->failed))
+	const struct dvm_msg m = {
+		.type = DVM_FAILED,
+		.failed = { task, instance, f->status, f->rank, f->asked,
+			    { f->why, strlen(f->why) } },
+	};
+
+	node_send(n, &m);
+	if (kept_add_failed(n->kept, &m.failed))
 		node_fail(n);
 }

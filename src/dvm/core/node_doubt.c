@@ -69,9 +69,9 @@ bool doubt_leave(struct dvm_node *n, struct part *p)
 }
 
 bool doubt_is_of_others(const struct dvm_node *n, const struct part *p,
-			const struct dvm_fail *m)
+			const struct node_failure *f)
 {
-	return !m->asked && !p->end.status && (p->held.nodes > 1 || was_continued(n));
+	return !f->asked && !p->end.status && (p->held.nodes > 1 || was_continued(n));
 }
 
 void dvm_node_continued(struct dvm_node *n, struct dvm_time now)

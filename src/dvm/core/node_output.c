@@ -69,6 +69,11 @@ void node_credit(struct dvm_node *n, const struct dvm_credit *m)
 	set_limit(n, p);
 }
 
+void dvm_node_alone(struct dvm_node *n)
+{
+	node_set_alone(n, true);
+}
+
 void node_set_alone(struct dvm_node *n, bool alone)
 {
 	struct part *p;

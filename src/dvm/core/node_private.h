@@ -29,7 +29,8 @@ struct profile {
 	size_t parts;
 	bool forgotten; /* by the head: goes with the last part */
 	bool old;       /* of another head: not among those that are known by number */
-	struct dvm_profile_msg msg;
+	bool told;      /* to the host */
+	struct dvm_profile_msg msg; /* its number: this node's, of no other profile */
 	char *bytes;
 	UT_hash_handle hh;
 };
@@ -76,6 +77,7 @@ struct part {
 	uint32_t left;         /* that have not ended */
 	enum start start;
 	struct buf launch;     /* the message, until START_OVER */
+	size_t asked_bytes;
 	uint64_t start_until_ms; /* it waits until then at most */
 	uint32_t limit_s;
 	uint64_t deadline_ms;  /* of its time limit, of a doubt, of its grace; 0: none */
@@ -115,7 +117,7 @@ struct dvm_node {
 	uint32_t idle_lacks;  /* such starts in a row while nothing ran */
 	struct kept_set *kept;
 	struct dvm_register is;
-	uint32_t next_part;
+	uint32_t next_part, next_profile;
 	uint64_t continued_ms; /* when it was last; 0: never */
 	struct buf out;
 	uint64_t send_ms; /* when that is to be sent: 0: at once */
@@ -170,6 +172,8 @@ void node_set_alone(struct dvm_node *n, bool alone);
 struct profile *node_profile_find(struct dvm_node *n, uint32_t number);
 /* 0 or -ENOMEM. */
 int node_profile_add(struct dvm_node *n, const struct dvm_profile_msg *m);
+/* The host is to know it. Bytes that it is told now. */
+size_t node_profile_tell(struct dvm_node *n, struct profile *p);
 /* A part of it has gone. */
 void node_profile_release(struct dvm_node *n, struct profile *p);
 /* The head has no use for it any more; or another one has its own numbers. */
@@ -211,7 +215,7 @@ void lack_rank_ended(struct dvm_node *n, struct part *p, const struct node_end *
 void doubt_end(struct dvm_node *n, struct part *p, const struct node_end *e);
 /* Its PMI says that it fails. True: that may be for the end of another node, is doubted. */
 bool doubt_is_of_others(const struct dvm_node *n, const struct part *p,
-			const struct dvm_fail *m);
+			const struct node_failure *f);
 void doubt_others(struct dvm_node *n, struct part *p);
 /* Its time is over. The part may be gone then. */
 void doubt_over(struct dvm_node *n, struct part *p);
@@ -227,8 +231,6 @@ bool doubt_leave(struct dvm_node *n, struct part *p);
 void node_adopt(struct dvm_node *n);
 /* A head has in its journal how a part has ended. */
 void node_done(struct dvm_node *n, const struct dvm_started *m);
-/* A task has failed whose part here has ended well. */
-void node_failed(struct dvm_node *n, const struct dvm_msg *m);
 
 /* ---- node_report.c ---- */
 

@@ -20,8 +20,19 @@ static void drop(struct dvm_node *n, struct profile *p)
 		return;
 	if (!p->old)
 		HASH_DEL(n->profiles, p);
+	if (p->told)
+		n->ops.forget(n->arg, p->msg.number);
 	free(p->bytes);
 	free(p);
+}
+
+size_t node_profile_tell(struct dvm_node *n, struct profile *p)
+{
+	if (p->told)
+		return 0;
+	p->told = true;
+	n->ops.profile(n->arg, &p->msg);
+	return p->msg.cwd.len + p->msg.env.len;
 }
 
 void node_profile_release(struct dvm_node *n, struct profile *p)
@@ -38,18 +49,13 @@ int node_profile_add(struct dvm_node *n, const struct dvm_profile_msg *m)
 		return 0;
 	p = calloc(1, sizeof(*p));
 	if (p)
-		p->bytes = malloc(m->cwd.len + m->env.len);
+		p->bytes = dvm_profile_copy(&p->msg, m);
 	if (!p || !p->bytes) {
 		free(p);
 		return -ENOMEM;
 	}
-	memcpy(p->bytes, m->cwd.data, m->cwd.len);
-	if (m->env.len)
-		memcpy(p->bytes + m->cwd.len, m->env.data, m->env.len);
 	p->number = m->number;
-	p->msg = *m;
-	p->msg.cwd.data = p->bytes;
-	p->msg.env.data = p->bytes + m->cwd.len;
+	p->msg.number = n->next_profile++;
 	HASH_ADD(hh, n->profiles, number, sizeof(p->number), p);
 	return 0;
 }

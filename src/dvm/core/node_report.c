@@ -16,6 +16,30 @@ static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
 	(void)dvm_rank_pack(out, &r); /* what is missing is not shown */
 }
 
+void dvm_node_each_process(const struct dvm_node *n, uint32_t part,
+			   void (*fn)(void *arg, uint64_t process), void *arg)
+{
+	const struct part *p = node_part(n, part);
+
+	for (uint32_t i = 0; p && i < p->started; i++)
+		if (p->ranks[i].runs)
+			fn(arg, p->ranks[i].process);
+}
+
+static void tell_pmi(struct dvm_node *n, const struct part *p, const struct dvm_ask *about)
+{
+	struct dvm_msg m = {
+		.type = DVM_TOLD, .told = { .about = *about, .what = DVM_TOLD_PMI },
+	};
+	struct buf status;
+
+	buf_init(&status, DVM_TOLD_MAX);
+	n->ops.pmi_status(n->arg, p->number, &status);
+	m.told.data = (struct dvm_bytes){ status.data, status.len };
+	node_send(n, &m);
+	buf_free(&status);
+}
+
 void node_tell(struct dvm_node *n, const struct dvm_ask *about)
 {
 	const struct part *p = node_find_part(n, about->task, about->instance);
@@ -32,5 +56,5 @@ void node_tell(struct dvm_node *n, const struct dvm_ask *about)
 	node_send(n, &m);
 	buf_free(&ranks);
 	if (m.told.pmi)
-		n->ops.ask_pmi(n->arg, &(struct dvm_pmi_ask){ p->number, *about });
+		tell_pmi(n, p, about);
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAUNCH_MAX (2 * DVM_COMMAND_MAX + DVM_PLACES_MAX + DVM_SPAWN_MAX + DVM_INPUT_MAX)
 #define ASKED_MAX 64                      /* parts that the host is to start at once, */
 #define ASKED_BYTES ((size_t)4 << 20)     /* and about the bytes of these */
 #define LOOK_MS 1000 /* between two looks at parts that wait for a host that does not answer */
@@ -100,11 +99,12 @@ static void ask(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
 		.profile = &p->profile->msg,
 	};
 
+	p->asked_bytes = p->launch.len + node_profile_tell(n, p->profile);
 	if (!p->started)
 		p->end.started_ns = p->held.started_ns = n->now.wall_ns;
 	p->start = START_ASKED;
 	n->asked++;
-	n->asked_bytes += p->launch.len;
+	n->asked_bytes += p->asked_bytes;
 	n->ops.start(n->arg, &what);
 }
 
@@ -152,7 +152,7 @@ void dvm_node_started(struct dvm_node *n, uint32_t part, const uint64_t *process
 	if (!p || p->start != START_ASKED || count > p->count - p->started)
 		return;
 	n->asked--;
-	n->asked_bytes -= p->launch.len;
+	n->asked_bytes -= p->asked_bytes;
 	for (uint32_t i = 0; i < count; i++)
 		p->ranks[p->started++] = (struct rank){ processes[i], true };
 	p->running += count;
@@ -185,7 +185,7 @@ static struct part *make_part(const struct dvm_launch *l, const struct dvm_bytes
 
 	if (!p)
 		return NULL;
-	buf_init(&p->launch, LAUNCH_MAX);
+	buf_init(&p->launch, DVM_LAUNCH_MAX);
 	p->ranks = calloc(l->ranks_here, sizeof(*p->ranks));
 	if (p->ranks && !buf_append(&p->launch, message->data, message->len))
 		return p;

@@ -5,7 +5,8 @@
  * again and again, until its ranks have ended or its lease is over. A refused call proves
  * that they have ended: daemon and zygote hold the socket as long as they have ranks. A daemon
  * that waits for another head (up --orphan) goes on with its ranks, and each call tells it to
- * end. A head that has been taken over calls nobody: the next one has these daemons.
+ * end. A head that has been taken over calls nobody: the next one has these daemons. It
+ * sees that when the first of them leaves, before a turn starts tasks again elsewhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,8 +72,8 @@ void ends_begin(struct head_main *h, uint32_t position)
 {
 	struct ending *e;
 
-	if (!h->ready || h->leaving || !dvm_head_node_may_run(h->head, position) ||
-	    !head_journal_is_ours(h))
+	if (!h->ready || h->leaving || !head_journal_is_ours(h) ||
+	    !dvm_head_node_may_run(h->head, position))
 		return;
 	e = calloc(1, sizeof(*e));
 	if (!e) /* its lease ends it */

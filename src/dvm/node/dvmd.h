@@ -13,8 +13,10 @@
 #include <sys/types.h>
 
 #include "dvm/common/bootstrap.h"
+#include "dvm/core/node.h"
 #include "dvm/node/lease_timer.h"
 #include "dvm/node/mesh.h"
+#include "dvm/node/outputs.h"
 #include "dvm/node/pmix_hub.h"
 #include "dvm/node/tasks.h"
 #include "libio/channel.h"
@@ -33,8 +35,20 @@ struct dvmd {
 	uint64_t begun_ms; /* when the first address was tried, by the loop's clock */
 	bool try_again;    /* one of them may answer yet */
 	struct link *head;
-	struct channel *channel;
+	struct channel *channel; /* to the zygote */
+	struct dvm_node *node;
+	struct buf for_zygote;   /* goes with the next EXEC, or at the end of a turn */
+	struct outputs *outputs;
 	struct tasks *tasks;
+	struct pmi_event *events; /* for the node: see node_host.c */
+	uv_prepare_t prepare;    /* turns of the node, */
+	uv_timer_t due, late;
+	struct direct_kill *kills; /* that the zygote may not read, */
+	uv_timer_t unread;         /* which shows then */
+	bool changed;            /* ... which something has come for */
+	bool leaves;             /* all is over */
+	int signals;
+	uv_poll_t signalled;
 	struct pool *pool;
 	struct pmix_hub *pmix;
 	struct log_hook log;
@@ -44,8 +58,7 @@ struct dvmd {
 	struct lease_timer lease;
 	bool gives_up;     /* none has come, or this one does not answer */
 	bool ended;        /* no rank is left */
-	pid_t process;     /* of the zygote, */
-	int pmi;           /* and a socket to it, over which it speaks of PMI */
+	pid_t process;     /* of the zygote */
 	struct rlimit core; /* for that */
 	int status;
 };
@@ -59,6 +72,40 @@ void dvmd_finish(struct dvmd *d, int status);
 /* Print why, and finish with status 1. */
 void dvmd_die(struct dvmd *d, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ---- node_host.c ---- */
+
+struct dvm_time dvmd_now(void);
+/* The node has been told something: it gets its turn. */
+void dvmd_node_changed(struct dvmd *d);
+/* 0 or a negative errno. Then dvmd_close_node; after the loop, dvmd_free_node. */
+int dvmd_open_node(struct dvmd *d);
+void dvmd_close_node(struct dvmd *d);
+void dvmd_free_node(struct dvmd *d);
+/* Callback of the channel to the zygote. */
+int dvmd_zygote_says(void *arg, const void *data, size_t len);
+/* Callbacks of the tasks. */
+void dvmd_pmi_failed(void *arg, uint32_t part, const struct node_failure *f);
+void dvmd_pmi_failed_late(void *arg, uint64_t task, uint32_t instance,
+			  const struct node_failure *f);
+void dvmd_pmi_over(void *arg, uint32_t part);
+
+/* ---- direct_kill.c ---- */
+
+/* Also without the zygote, if it stands still: to the process groups of a part's ranks. */
+void dvmd_kill_soon(struct dvmd *d, uint32_t part, int number);
+void dvmd_forget_kills(struct dvmd *d);
+
+/* ---- step_signals.c ---- */
+
+/*
+ * Take SIGCONT and SIGTERM, with which Slurm ends a step, from now on: 0 or a negative
+ * errno.
+ */
+int dvmd_open_signals(struct dvmd *d);
+/* Take what has come: before an end of a rank, which may be for the same reason. */
+void dvmd_take_signals(struct dvmd *d);
+void dvmd_close_signals(struct dvmd *d);
 
 /* ---- head_link.c ---- */
 
@@ -80,6 +127,8 @@ void dvmd_lease_over(void *arg, uint64_t late_ms);
 
 /* Start the zygote, and listen to it. 0 or a negative errno. */
 int dvmd_start_zygote(struct dvmd *d);
+/* Nothing runs any more, or is to: the zygote is to end, and this daemon with it. */
+void dvmd_leave(struct dvmd *d);
 /* The zygote ends, for it is left alone; and its ranks, if it was killed. False: some cannot. */
 bool dvmd_end_ranks(struct dvmd *d);
 

@@ -6,10 +6,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "dvm/core/dvm_msg.h"
-#include "libio/attach_fds.h"
 
 #define CONNECT_MS 10000 /* for an address, until the head is proved */
 #define AGAIN_MS 1000    /* between two tries of all addresses */
@@ -90,21 +88,21 @@ static int on_head_says(void *arg, struct link *l, enum frame_type type,
 			tasks_head_says(d->tasks, body->data, body->len);
 		return 0;
 	}
-	return d->channel ? channel_send(d->channel, body->data, body->len) : 0;
+	if (d->node && dvm_node_input(d->node, body->data, body->len, dvmd_now()))
+		d->leaves = true;
+	dvmd_node_changed(d);
+	return 0;
 }
 
 /* With what runs. The zygote ends then, and this daemon with it. */
 static void end_politely(struct dvmd *d, const char *why)
 {
-	static const struct dvm_msg stop = { .type = DVM_STOP };
-	char room[16];
-	struct buf b;
+	static const char stop[] = { DVM_STOP, false };
 
 	fprintf(stderr, "pmi2x-dvmd on %s: the daemon stops: %s\n", d->name, why);
 	d->gives_up = true;
-	buf_init_in(&b, room, sizeof(room));
-	if (dvm_msg_pack(&b, &stop) || channel_send(d->channel, b.data, b.len))
-		dvmd_finish(d, 1);
+	(void)dvm_node_input(d->node, stop, sizeof(stop), dvmd_now());
+	dvmd_node_changed(d);
 }
 
 static void on_orphan(uv_timer_t *timer)
@@ -121,20 +119,12 @@ static void leave_head(struct dvmd *d)
 	tasks_head_lost(d->tasks);
 }
 
-/* Ranks go on, and nobody reads what they write. */
-static void tell_alone(struct dvmd *d)
-{
-	static const char message = DVM_ALONE;
-
-	(void)channel_send(d->channel, &message, 1);
-}
-
 void dvmd_wait_for_head(struct dvmd *d)
 {
 	uint64_t ms = d->welcome.orphan_s * UINT64_C(1000), left = lease_timer_left(&d->lease);
 
 	leave_head(d);
-	tell_alone(d);
+	dvm_node_alone(d->node);
 	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
 		d->name, d->welcome.orphan_s);
 	uv_timer_start(&d->orphan, on_orphan, left < ms ? left : ms, 0);
@@ -211,13 +201,9 @@ void dvmd_connect_next(struct dvmd *d, int error)
 static void hand_link_on(const struct dvmd *d)
 {
 	const struct passed_fds fds = { .count = 1, .fds = { link_fd(d->head) } };
-	char byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union attached_fds control;
+	static const char message = DVM_HEAD_LINK;
 
-	attach_fds(&msg, &fds, &control);
-	(void)sendmsg(d->pmi, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)channel_send_fds(d->channel, &message, 1, &fds);
 }
 
 /* It goes on where another was lost, which this side may not have noticed yet. */

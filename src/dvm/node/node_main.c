@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program pmi2x-dvmd: the daemon of a DVM's node. It connects to the head, which it is
- * told about on its standard input (bootstrap.h), starts the zygote, passes on what the two
- * say, and serves PMI to tasks (tasks.h). When head or zygote is lost it ends, and the
- * zygote with all ranks - unless it is to wait for another head: then the zygote goes on,
- * and when none comes in time it ends the ranks.
+ * told about on its standard input (bootstrap.h), starts the zygote, which starts and reaps
+ * ranks, and hosts what a node does (node_host.c), with the PMI of tasks (tasks.h). When head
+ * or zygote is lost it ends, and the zygote with all ranks - unless it is to wait for another
+ * head: then the ranks go on, and when none comes in time they are ended.
  */
 #include "dvm/node/dvmd.h"
 
@@ -33,6 +33,8 @@ void dvmd_leave_others(struct dvmd *d)
 	channel_close(d->channel);
 	d->channel = NULL;
 	lease_timer_close(&d->lease);
+	dvmd_close_node(d);
+	dvmd_close_signals(d);
 	tasks_close(d->tasks);
 	pmix_hub_close(d->pmix);
 	pool_close(d->pool);
@@ -45,8 +47,10 @@ void dvmd_finish(struct dvmd *d, int status)
 	if (d->head)
 		link_close(d->head);
 	d->head = NULL;
-	if (!uv_is_closing((uv_handle_t *)&d->orphan))
+	if (!uv_is_closing((uv_handle_t *)&d->orphan)) {
 		uv_close((uv_handle_t *)&d->orphan, NULL);
+		uv_close((uv_handle_t *)&d->late, NULL);
+	}
 	dvmd_leave_others(d); /* with that the loop ends */
 }
 
@@ -186,7 +190,9 @@ static int begin(struct dvmd *d)
 	if (rc)
 		return rc;
 	uv_timer_init(loop_uv(d->loop), &d->orphan);
-	d->orphan.data = d;
+	uv_timer_init(loop_uv(d->loop), &d->late);
+	d->orphan.data = d->late.data = d;
+	d->signals = -1;
 	lease_timer_init(&d->lease, loop_uv(d->loop), &lease_ops, d);
 	d->log = (struct log_hook){ print_line, d };
 	d->self.jobid = d->welcome.dvm;
@@ -202,6 +208,7 @@ static int begin(struct dvmd *d)
 		dvmd_connect_next(d, 0);
 	loop_run(d->loop);
 	loop_destroy(d->loop);
+	dvmd_free_node(d);
 	tasks_destroy(d->tasks);
 	pmix_hub_destroy(d->pmix);
 	(void)dvmd_end_ranks(d);

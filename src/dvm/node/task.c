@@ -21,7 +21,7 @@
 static void tell_failure(const struct task *t, uint32_t rank, bool asked, int code,
 			 const char *why)
 {
-	const struct task_failure f = {
+	const struct node_failure f = {
 		.asked = asked,
 		.status = (code & 0xff ? code & 0xff : 1) << 8,
 		.rank = rank,
@@ -383,7 +383,7 @@ static int add_node(struct task *t, uint32_t i, const struct dvm_place *p)
 }
 
 /* One node is this one; of several it is said where they are. */
-static int read_places(struct task *t, const struct dvm_pmi_part *m)
+static int read_places(struct task *t, const struct dvm_launch *m)
 {
 	struct dvm_place p = {
 		.ranks = m->ranks, .name = { t->host->node, strlen(t->host->node) },
@@ -429,7 +429,7 @@ static int make_layout(struct task *t, uint32_t ranks)
 	return rc;
 }
 
-static int make_texts(struct task *t, const struct dvm_pmi_part *m)
+static int make_texts(struct task *t, const struct dvm_launch *m)
 {
 	struct pmi_step *s = &t->setup.step;
 
@@ -445,7 +445,7 @@ static int make_texts(struct task *t, const struct dvm_pmi_part *m)
 	       sizeof(s->hash_seed) ? 0 : -EIO;
 }
 
-static int describe_step(struct task *t, const struct dvm_pmi_part *m)
+static int describe_step(struct task *t, const struct dvm_launch *m)
 {
 	struct pmi_step *s = &t->setup.step;
 	int rc = read_places(t, m);
@@ -481,8 +481,8 @@ static void choose_options(struct task *t)
 	budget_init(&t->budget, o->buffer_limit, "", t->host->log);
 }
 
-struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
-			 int registration)
+struct task *task_create(const struct task_host *host, uint32_t part,
+			 const struct dvm_launch *m, int registration)
 {
 	struct task *t = calloc(1, sizeof(*t));
 
@@ -490,7 +490,7 @@ struct task *task_create(const struct task_host *host, const struct dvm_pmi_part
 		close(registration);
 		return NULL;
 	}
-	t->part = m->part;
+	t->part = part;
 	t->key = (struct task_key){ m->task, m->instance };
 	t->host = host;
 	t->registration = registration;

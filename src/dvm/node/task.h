@@ -19,7 +19,7 @@
 #include <uthash.h>
 
 #include "agent/agent.h"
-#include "dvm/core/dvm_msg.h"
+#include "dvm/core/node.h"
 #include "dvm/node/mesh.h"
 #include "dvm/node/silent.h"
 #include "dvm/node/spawn.h"
@@ -29,13 +29,6 @@
 
 struct task;
 
-struct task_failure {
-	bool asked; /* by the rank: dvm_msg.h */
-	int32_t status; /* a wait status other than 0 */
-	uint32_t rank;
-	const char *why;
-};
-
 /* Where tasks are; outlives them. */
 struct task_host {
 	struct loop *loop;
@@ -43,7 +36,7 @@ struct task_host {
 	const char *dvm, *node; /* names */
 	const struct log_hook *log;
 	/* It is to be ended. May be said more than once, also when it is over here. */
-	void (*failed)(void *arg, const struct task *t, const struct task_failure *f);
+	void (*failed)(void *arg, const struct task *t, const struct node_failure *f);
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
@@ -110,8 +103,8 @@ struct task {
 };
 
 /* `registration`: taken over, also on failure. NULL: no memory, or it is invalid. */
-struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
-			 int registration);
+struct task *task_create(const struct task_host *host, uint32_t part,
+			 const struct dvm_launch *m, int registration);
 /* Serve those who speak. Failures are told. */
 void task_begin(struct task *t);
 /* A frame of the daemon at a node has come. */

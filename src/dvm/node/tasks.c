@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of tasks that have PMI, as the zygote tells of them. */
+/* The parts of tasks that have PMI. */
 #include "dvm/node/tasks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <uthash.h>
@@ -14,11 +13,6 @@
 #include "dvm/common/pmix_offer.h"
 #include "dvm/core/dvm_msg.h"
 #include "dvm/node/task.h"
-#include "libio/attach_fds.h"
-#include "libio/fd.h"
-
-#define PACKET_MAX (DVM_PLACES_MAX + DVM_SPAWN_MAX + 256) /* bytes of a message */
-#define AT_ONCE 64      /* messages until others have their turn */
 
 #define ENDED_KEPT 1024 /* tasks of which it is known that they have ended */
 #define EARLY_MS 60000  /* a frame waits for its task */
@@ -49,57 +43,22 @@ struct tasks {
 	size_t early_bytes;
 	struct ended ended[ENDED_KEPT];
 	uint32_t next_ended;
-	uv_poll_t poll;
-	int fd;
-	char packet[PACKET_MAX];
+	bool closed;
 };
 
 /* ---- what tasks say ---- */
 
-static void say(const struct tasks *t, const struct dvm_msg *m)
-{
-	char room[DVM_TEXT_MAX + 64];
-	struct buf b;
-
-	buf_init_in(&b, room, sizeof(room));
-	if (t->fd < 0 || dvm_msg_pack(&b, m))
-		return;
-	t->ops.say(t->arg, b.data, b.len);
-}
-
-static void say_over(const struct tasks *t, uint32_t part)
-{
-	const struct dvm_msg m = {
-		.type = DVM_PMI_OVER, .pmi_part = { .part = part },
-	};
-
-	say(t, &m);
-}
-
-static void fail_part(const struct tasks *t, uint32_t part, const struct task_failure *f)
-{
-	const struct dvm_msg m = {
-		.type = DVM_FAIL,
-		.fail = { part, f->status, f->rank, f->asked,
-			  { f->why, strlen(f->why) } },
-	};
-
-	say(t, &m);
-}
-
 /* Where it is over already, others may still have to hear of it. */
-static void on_failed(void *arg, const struct task *task, const struct task_failure *f)
+static void on_failed(void *arg, const struct task *task, const struct node_failure *f)
 {
-	const struct dvm_msg m = {
-		.type = DVM_FAILED,
-		.failed = { task->key.task, (uint32_t)task->key.instance, f->status,
-			    f->rank, f->asked, { f->why, strlen(f->why) } },
-	};
+	const struct tasks *t = arg;
 
+	if (t->closed)
+		return;
 	if (task->over && task->nnodes > 1)
-		say(arg, &m);
+		t->ops.failed_late(t->arg, task->key.task, (uint32_t)task->key.instance, f);
 	else
-		fail_part(arg, task->part, f);
+		t->ops.failed(t->arg, task->part, f);
 }
 
 static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
@@ -174,7 +133,8 @@ static void on_gone(void *arg, struct task *task)
 {
 	struct tasks *t = arg;
 
-	say_over(t, task->part);
+	if (!t->closed)
+		t->ops.over(t->arg, task->part);
 	remember_ended(t, task);
 	if (t->ops.pmix_drop)
 		t->ops.pmix_drop(t->arg, task->part);
@@ -336,7 +296,7 @@ void tasks_head_lost(struct tasks *t)
 		task_head_lost(task);
 }
 
-/* ---- what the zygote says ---- */
+/* ---- what the node says ---- */
 
 static struct task *find(struct tasks *t, uint32_t part)
 {
@@ -346,57 +306,32 @@ static struct task *find(struct tasks *t, uint32_t part)
 	return task;
 }
 
-/* `registration`: taken over. */
-static void begin(struct tasks *t, const struct dvm_pmi_part *m, int registration)
+int tasks_begin(struct tasks *t, uint32_t part, const struct dvm_launch *l, int registration)
 {
-	const struct task_failure f = {
-		.status = 126 << 8, .why = "no memory for the PMI of the task",
-	};
-	struct task *task = task_create(&t->host, m, registration);
+	struct task *task = task_create(&t->host, part, l, registration);
 
-	if (!task) {
-		fail_part(t, m->part, &f);
-		return;
-	}
+	if (!task)
+		return -ENOMEM;
 	HASH_ADD(hh, t->all, part, sizeof(task->part), task);
 	HASH_ADD(hh_key, t->by_key, key, sizeof(task->key), task);
 	task_begin(task);
 	deliver_early(t, task);
+	return 0;
 }
 
-static void say_status(struct tasks *t, struct task *task, const struct dvm_ask *about)
+void tasks_rank_ended(struct tasks *t, uint32_t part, uint32_t slot, int32_t status)
 {
-	struct dvm_msg m = {
-		.type = DVM_TOLD, .told = { .about = *about, .what = DVM_TOLD_PMI },
-	};
-	struct buf status;
-
-	buf_init(&status, DVM_TOLD_MAX);
-	if (task)
-		task_status(task, &status);
-	m.told.data = (struct dvm_bytes){ status.data, status.len };
-	(void)say_head(t, &m, DVM_TOLD_MAX + DVM_TEXT_MAX);
-	buf_free(&status);
+	task_rank_ended(find(t, part), slot, status);
 }
 
-/* `fd`: of the packet, taken over; or -1. */
-static void take(struct tasks *t, const struct dvm_msg *m, int fd)
+void tasks_over(struct tasks *t, uint32_t part)
 {
-	struct task *task = find(t, m->pmi_part.part); /* first in all of them */
+	task_over(find(t, part));
+}
 
-	if (m->type == DVM_PMI_PART && !task && fd >= 0) {
-		begin(t, &m->pmi_part, fd);
-		return;
-	}
-	fd_close(&fd);
-	if (m->type == DVM_PMI_RANK && task)
-		task_rank_ended(task, m->pmi_rank.slot, m->pmi_rank.status);
-	else if (m->type == DVM_PMI_ASK)
-		say_status(t, task, &m->pmi_ask.about);
-	else if (m->type == DVM_PMI_OVER && task)
-		task_over(task);
-	else if (m->type == DVM_PMI_OVER)
-		say_over(t, m->pmi_part.part); /* there was no memory for it */
+void tasks_status(struct tasks *t, uint32_t part, struct buf *out)
+{
+	task_status(find(t, part), out);
 }
 
 /* ---- what pmi2x-pmixd says ---- */
@@ -426,62 +361,16 @@ void tasks_pmix_lost(struct tasks *t, uint32_t part, const char *why)
 		task_pmix_lost(task, why);
 }
 
-/* ---- packets ---- */
-
-/* False: there is none. */
-static bool receive(struct tasks *t)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { t->packet, sizeof(t->packet) };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
-	};
-	ssize_t n = recvmsg(t->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct dvm_msg m;
-	struct cursor c;
-	int fd;
-
-	if (n <= 0) {
-		if (n == 0)
-			uv_poll_stop(&t->poll); /* its end shows elsewhere, too */
-		return false;
-	}
-	fd = passed_fd(&msg);
-	cursor_init(&c, t->packet, (size_t)n);
-	if (dvm_msg_unpack(&c, &m))
-		fd_close(&fd);
-	else
-		take(t, &m, fd);
-	return true;
-}
-
-static void on_packets(uv_poll_t *poll, int status, int events)
-{
-	struct tasks *t = poll->data;
-
-	for (int i = 0; i < AT_ONCE && t->fd >= 0 && receive(t); i++)
-		;
-}
-
 /* ---- life ---- */
 
-int tasks_open(struct tasks **out, struct loop *loop, int fd,
-	       const struct tasks_options *options, const struct tasks_ops *ops,
-	       void *arg, const struct log_hook *log)
+int tasks_open(struct tasks **out, struct loop *loop, const struct tasks_options *options,
+	       const struct tasks_ops *ops, void *arg, const struct log_hook *log)
 {
 	struct tasks *t = calloc(1, sizeof(*t));
-	int rc;
 
 	*out = t;
-	if (!t) {
-		close(fd);
+	if (!t)
 		return -ENOMEM;
-	}
-	t->fd = fd;
 	t->loop = loop;
 	t->ops = *ops;
 	t->arg = arg;
@@ -491,21 +380,16 @@ int tasks_open(struct tasks **out, struct loop *loop, int fd,
 		.ask_spawn = on_ask_spawn, .ready = on_ready, .send = on_send, .gone = on_gone, .arg = t, .log = log,
 		.pmix_send = ops->pmix_send ? on_pmix_send : NULL,
 	};
-	rc = epoll_set_open(&t->host.silent, loop_uv(loop));
-	rc = rc ? rc : uv_poll_init(loop_uv(loop), &t->poll, fd);
-	t->poll.data = t;
-	return rc ? rc : uv_poll_start(&t->poll, UV_READABLE, on_packets);
+	return epoll_set_open(&t->host.silent, loop_uv(loop));
 }
 
 void tasks_close(struct tasks *t)
 {
 	struct task *task, *next;
 
-	if (!t || t->fd < 0)
+	if (!t || t->closed)
 		return;
-	if (t->poll.type != UV_UNKNOWN_HANDLE)
-		uv_close((uv_handle_t *)&t->poll, NULL);
-	fd_close(&t->fd);
+	t->closed = true;
 	HASH_ITER(hh, t->all, task, next)
 		task_leave_alone(task);
 	epoll_set_close(t->host.silent);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMI for the tasks of a node that have several ranks: an agent (agent/agent.h) for each,
- * from when its part is started until all its ranks have been reaped. The zygote says
- * over a socket which parts there are, and how their ranks end (dvm_msg.h); what fails
- * for them it is told as DVM_FAIL.
+ * PMI for the parts of a node (dvm/core/node.h) that have several ranks: an agent
+ * (agent/agent.h) for each, from when it is started until all its ranks have been reaped.
  *
  * All calls and callbacks are in the loop's thread.
  */
@@ -13,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "dvm/core/node.h"
 #include "dvm/node/mesh.h"
 #include "libio/loop.h"
 #include "libutil/log.h"
@@ -25,9 +24,15 @@ struct tasks_options {
 };
 
 struct tasks_ops {
-	/* A message (dvm_msg.h) for the zygote; copied. Must not call back. */
-	void (*say)(void *arg, const void *data, size_t len);
-	/* As above, for the head. 0, or a negative errno: there is none. */
+	/*
+	 * See dvm_node_pmi_failed, dvm_node_failed_late, dvm_node_pmi_over. May be called
+	 * during calls of those below. Must not call back.
+	 */
+	void (*failed)(void *arg, uint32_t part, const struct node_failure *f);
+	void (*failed_late)(void *arg, uint64_t task, uint32_t instance,
+			    const struct node_failure *f);
+	void (*over)(void *arg, uint32_t part);
+	/* A message (dvm_msg.h) for the head. 0, or a negative errno: there is none. */
 	int (*say_head)(void *arg, const void *data, size_t len);
 	/* See pool_send; address NULL: only if there is a link already. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
@@ -38,13 +43,15 @@ struct tasks_ops {
 	void (*pmix_drop)(void *arg, uint32_t part);
 };
 
-/*
- * `fd`, a SOCK_SEQPACKET pair's end, is taken over, also on failure. `log` outlives the
- * tasks. 0 or a negative errno.
- */
-int tasks_open(struct tasks **out, struct loop *loop, int fd,
-	       const struct tasks_options *options, const struct tasks_ops *ops,
-	       void *arg, const struct log_hook *log);
+/* `log` outlives the tasks. 0 or a negative errno. */
+int tasks_open(struct tasks **out, struct loop *loop, const struct tasks_options *options,
+	       const struct tasks_ops *ops, void *arg, const struct log_hook *log);
+/* See struct dvm_node_ops, open_pmi. `registration` is taken over, also on failure. */
+int tasks_begin(struct tasks *t, uint32_t part, const struct dvm_launch *l, int registration);
+/* See there. The part has begun, and tasks_over is the last call for it. */
+void tasks_rank_ended(struct tasks *t, uint32_t part, uint32_t slot, int32_t status);
+void tasks_over(struct tasks *t, uint32_t part);
+void tasks_status(struct tasks *t, uint32_t part, struct buf *out);
 /*
  * A frame of the daemon at a node; one for a task that is not known waits a while.
  * 0 or a negative errno: too much waits.

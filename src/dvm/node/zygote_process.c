@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi2x-dvmd: start and end of the zygote, and passing on what it and the head say. */
+/* pmi2x-dvmd: start and end of the zygote. */
 #include "dvm/node/dvmd.h"
 
 #include <errno.h>
@@ -15,31 +15,29 @@
 #include "dvm/common/strays.h"
 #include "dvm/core/dvm_msg.h"
 #include "dvm/zygote/zygote.h"
+#include "libio/clock.h"
 
 #define GONE_MS 2000 /* for the head to hear that no rank is left */
+#define LEAVE_MS 5000 /* for the zygote to kill its ranks; it may stand still */
+#define LOOK_MS 10    /* between two looks at it */
 #define ZYGOTE "pmi2x-dvm-zygote"
 
-/* That a head has been killed may be seen here first. */
-static int on_zygote_says(void *arg, const void *data, size_t len)
+/* It has a moment to end by itself. */
+static void wait_for_zygote(pid_t zygote)
 {
-	struct dvmd *d = arg;
-	int rc;
-
-	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
-		return 0; /* it was for another head */
-	if (!d->joined)
-		dvmd_join(d);
-	rc = d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
-	if (!rc || !dvmd_outlives_head(d))
-		return rc;
-	dvmd_wait_for_head(d);
-	return 0;
+	for (int i = 0; i < LEAVE_MS / LOOK_MS; i++) {
+		if (waitpid(zygote, NULL, WNOHANG))
+			return;
+		sleep_ms(LOOK_MS);
+	}
+	kill(zygote, SIGKILL);
+	waitpid(zygote, NULL, 0);
 }
 
 bool dvmd_end_ranks(struct dvmd *d)
 {
 	if (d->process > 0)
-		waitpid(d->process, NULL, 0);
+		wait_for_zygote(d->process);
 	d->process = 0;
 	return strays_kill_all();
 }
@@ -63,7 +61,7 @@ static void tell_gone(struct dvmd *d)
 	link_finish(d->head);
 }
 
-/* It ends by itself when the head has said so, and otherwise when it is killed. */
+/* It has been killed, or has ended in answer to dvmd_leave. */
 static void on_zygote_end(void *arg, int error)
 {
 	struct dvmd *d = arg;
@@ -75,52 +73,59 @@ static void on_zygote_end(void *arg, int error)
 		dvmd_finish(d, 1);
 }
 
-/* Each may have another's number: they are put above those first. */
-static bool place_fds(const struct dvmd *d, int fd, int pmi)
+static void on_late(uv_timer_t *timer)
 {
-	const int from[] = { fd, pmi, link_fd(d->head), pool_listener(d->pool) };
-	const int to[] = { ZYGOTE_FD, ZYGOTE_PMI_FD, ZYGOTE_LINK_FD, ZYGOTE_LISTENER_FD };
-	int high[4];
+	const struct dvmd *d = timer->data;
+
+	if (d->process > 0)
+		kill(d->process, SIGKILL); /* its ranks are killed when it has ended */
+}
+
+/* Its end of the channel tells it; it kills its ranks, and on_zygote_end follows. */
+void dvmd_leave(struct dvmd *d)
+{
+	dvmd_close_node(d);
+	channel_shutdown(d->channel);
+	uv_timer_start(&d->late, on_late, LEAVE_MS, 0);
+}
+
+/* Each may have another's number: they are put above those first. */
+static bool place_fds(const struct dvmd *d, int fd)
+{
+	const int from[] = { fd, link_fd(d->head), pool_listener(d->pool) };
+	const int to[] = { ZYGOTE_FD, ZYGOTE_LINK_FD, ZYGOTE_LISTENER_FD };
+	int high[3];
 	bool ok = true;
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, ZYGOTE_LISTENER_FD + 1);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		ok = dup2(high[i], to[i]) >= 0 && ok;
 	return ok;
 }
 
-static void become_zygote(const struct dvmd *d, int fd, int pmi)
+static void become_zygote(const struct dvmd *d, int fd)
 {
 	const struct pmix_offer *pmix = pmix_hub_offer(d->pmix);
-	char port[16], pmix_port[16], file[sizeof(d->programs) + 32];
+	char pmix_port[16], file[sizeof(d->programs) + 32];
 	char *const argv[] = {
 		ZYGOTE, (char *)d->name, (char *)d->welcome.slots,
-		(char *)d->welcome.gpus, (char *)d->welcome.dvm, port, pmix_port,
+		(char *)d->welcome.gpus, (char *)d->welcome.dvm, pmix_port,
 		(char *)(pmix->port ? pmix->gds : ""), (char *)pmix->dir, NULL,
 	};
 	sigset_t none;
 
-	snprintf(port, sizeof(port), "%u", pool_port(d->pool));
 	snprintf(pmix_port, sizeof(pmix_port), "%u", pmix->port);
 	snprintf(file, sizeof(file), "%s/" ZYGOTE, d->programs);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setrlimit(RLIMIT_CORE, &d->core);
-	if (!place_fds(d, fd, pmi))
+	if (!place_fds(d, fd))
 		_exit(126);
 	execv(file, argv);
 	fprintf(stderr, "pmi2x-dvmd on %s: cannot execute %s: %s\n", d->name, file,
 		strerror(errno));
 	_exit(126);
-}
-
-static void on_task_says(void *arg, const void *data, size_t len)
-{
-	struct dvmd *d = arg;
-
-	if (d->channel)
-		(void)channel_send(d->channel, data, len);
 }
 
 static int on_task_says_head(void *arg, const void *data, size_t len)
@@ -154,52 +159,41 @@ static void on_task_pmix_drops(void *arg, uint32_t part)
 	pmix_hub_drop(d->pmix, part);
 }
 
-/* Takes over the descriptors. */
-static int listen_to_zygote(struct dvmd *d, int fd, int pmi)
+static int open_tasks(struct dvmd *d)
 {
-	static const struct channel_ops ops = {
-		.message = on_zygote_says, .end = on_zygote_end,
-	};
-	bool pmix = pmix_hub_offer(d->pmix)->port;
-	const struct tasks_ops task_ops = {
-		.say = on_task_says, .say_head = on_task_says_head,
-		.send = on_task_sends,
+	const bool pmix = pmix_hub_offer(d->pmix)->port;
+	const struct tasks_ops ops = {
+		.failed = dvmd_pmi_failed, .failed_late = dvmd_pmi_failed_late,
+		.over = dvmd_pmi_over, .say_head = on_task_says_head, .send = on_task_sends,
 		.pmix_send = pmix ? on_task_pmix_sends : NULL,
 		.pmix_drop = pmix ? on_task_pmix_drops : NULL,
 	};
 	const struct tasks_options options = { d->welcome.dvm, d->name };
-	int rc = tasks_open(&d->tasks, d->loop, pmi, &options, &task_ops, d,
-			    &d->log);
 
-	if (!rc)
-		return channel_open(&d->channel, loop_uv(d->loop), fd, &ops, d);
-	close(fd);
-	return rc;
+	return tasks_open(&d->tasks, d->loop, &options, &ops, d, &d->log);
 }
 
 int dvmd_start_zygote(struct dvmd *d)
 {
-	int ends[2], pmi[2], rc;
+	static const struct channel_ops ops = {
+		.message = dvmd_zygote_says, .end = on_zygote_end,
+	};
+	int ends[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pmi) < 0) {
-		rc = -errno;
-		close(ends[0]);
-		close(ends[1]);
-		return rc;
-	}
 	d->process = fork();
 	if (!d->process)
-		become_zygote(d, ends[1], pmi[1]);
+		become_zygote(d, ends[1]);
 	rc = d->process < 0 ? -errno : 0;
 	close(ends[1]);
-	close(pmi[1]);
 	rlimits_raise(&(struct rlimit){ 0 }); /* each rank's connection is one */
-	d->pmi = rc ? -1 : fcntl(pmi[0], F_DUPFD_CLOEXEC, 0);
-	if (!rc)
-		return listen_to_zygote(d, ends[0], pmi[0]);
-	close(ends[0]);
-	close(pmi[0]);
-	return rc;
+	if (rc) {
+		close(ends[0]);
+		return rc;
+	}
+	rc = channel_open(&d->channel, loop_uv(d->loop), ends[0], &ops, d);
+	rc = rc ? rc : open_tasks(d);
+	rc = rc ? rc : dvmd_open_node(d);
+	return rc ? rc : dvmd_open_signals(d);
 }

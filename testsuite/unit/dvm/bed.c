@@ -132,11 +132,7 @@ void say_to_node(struct fake_node *n, const struct dvm_msg *m)
 
 void say_pmi_over(struct fake_node *n, uint32_t part)
 {
-	const struct dvm_msg m = {
-		.type = DVM_PMI_OVER, .pmi_part = { .part = part },
-	};
-
-	say_to_node(n, &m);
+	starts_add_over(&n->starts, part);
 }
 
 static void close_pmi(void *arg, uint32_t part)
@@ -232,6 +228,7 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 		.send = head_send, .open_output = idle_open_output,
 		.limit_output = limit_output, .close_output = idle_part, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
+		.profile = idle_profile, .forget = idle_part,
 		.all_started = idle_part, .give_up = idle_part,
 		.start = start, .look = look, .signal = signal_part, .leave = idle,
 	};
@@ -302,7 +299,8 @@ static bool is_quiet(const struct bed *b)
 	for (uint32_t i = 0; i < NODES; i++)
 		if (!b->nodes[i].lost &&
 		    (b->nodes[i].down.count || b->nodes[i].up.count ||
-		     (b->nodes[i].starts.count && !b->nodes[i].still)))
+		     ((b->nodes[i].starts.count || b->nodes[i].starts.overs) &&
+		      !b->nodes[i].still)))
 			return false;
 	return true;
 }

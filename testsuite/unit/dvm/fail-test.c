@@ -45,12 +45,9 @@ static void a_task_that_cannot_be_started_says_why(void **state)
 /* The PMI of the last part that has one says that. */
 static void say_failure(struct bed *b, bool asked, const char *why)
 {
-	const struct dvm_msg m = {
-		.type = DVM_FAIL,
-		.fail = { b->pmi_part, 5 << 8, 1, asked, { why, strlen(why) } },
-	};
+	const struct node_failure f = { 5 << 8, 1, asked, why };
 
-	say_to_node(b->pmi_node, &m);
+	dvm_node_pmi_failed(b->pmi_node->node, b->pmi_part, &f, b->now);
 	deliver_all(b);
 }
 

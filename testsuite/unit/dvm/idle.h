@@ -16,6 +16,14 @@ static inline int idle_open_pmi(void *arg, uint32_t part, const struct dvm_launc
 	return 0;
 }
 
+static inline void idle_profile(void *arg, const struct dvm_profile_msg *profile)
+{
+}
+
+static inline void idle_pmi_status(void *arg, uint32_t part, struct buf *out)
+{
+}
+
 static inline void idle_part(void *arg, uint32_t part)
 {
 }

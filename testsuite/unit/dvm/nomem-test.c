@@ -48,6 +48,7 @@ static struct dvm_node *node_with_task(struct host *host, struct dvm_time now)
 	static const struct dvm_node_ops ops = {
 		.send = send_nothing, .open_output = idle_open_output,
 		.close_output = idle_part, .all_started = idle_part,
+		.profile = idle_profile, .forget = idle_part,
 		.start = start, .leave = leave,
 	};
 	const uint64_t process = 7;

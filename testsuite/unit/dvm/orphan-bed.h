@@ -32,7 +32,6 @@ struct fake_node {
 	struct dvm_node *node;
 	struct buf down, up;
 	struct starts starts;
-	struct buf pmi;  /* what the PMI of its tasks says to it */
 	bool gone, left;
 };
 

@@ -191,10 +191,7 @@ static void a_failure_ends_the_other_parts(void **state_)
 static void a_failure_that_is_found_while_there_is_no_head(void **state_)
 {
 	struct bed *b = bed_create();
-	const struct dvm_msg failed = {
-		.type = DVM_FAILED,
-		.failed = { .task = 1, .status = 1 << 8, .why = { "fence 0", 7 } },
-	};
+	const struct node_failure failed = { .status = 1 << 8, .why = "fence 0" };
 	struct fake_node *n;
 
 	ask(b, SUBMIT "{'argv':['a'],'ranks':2,'nodes':2}]}");
@@ -203,8 +200,8 @@ static void a_failure_that_is_found_while_there_is_no_head(void **state_)
 	end_process(b, 1, 0);
 	deliver_all(b);
 	lose_head(b);
-	assert_int_equal(dvm_msg_pack(&n->pmi, &failed), 0);
-	tell_node(n, &n->pmi);
+	dvm_node_failed_late(n->node, 1, 0, &failed);
+	dvm_node_turn(n->node, b->now);
 	buf_clear(&n->up);
 	next_head(b, false);
 	deliver_all(b);

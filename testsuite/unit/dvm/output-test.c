@@ -107,7 +107,7 @@ static void end_does_not_wait_and_follows_the_output(void **state)
 
 static void lost_head_blocks_no_task_and_the_next_one_opens_windows(void **state)
 {
-	static const struct dvm_msg alone = { .type = DVM_ALONE }, adopt = { .type = DVM_ADOPT };
+	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
@@ -116,7 +116,7 @@ static void lost_head_blocks_no_task_and_the_next_one_opens_windows(void **state
 	b->reads = false;
 	(void)write_some(b, n, 0, 100 * WINDOW);
 	assert_int_equal(n->limit, 0);
-	say_to_node(n, &alone);
+	dvm_node_alone(n->node);
 	deliver_all(b);
 	assert_true(n->limit == SIZE_MAX);
 	say_to_node(n, &adopt);

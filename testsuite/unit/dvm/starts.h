@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A test's host of a node keeps here which ranks it has started, until it tells the node. */
+/*
+ * A test's host of a node keeps here what it owes the node: which ranks it has started, and
+ * for which parts PMI is over.
+ */
 #ifndef PMI2X_DVM_STARTS_H
 #define PMI2X_DVM_STARTS_H
 
@@ -8,6 +11,7 @@
 #include "dvm/core/node.h"
 
 #define STARTS_MAX 64 /* a node asks for no more at once */
+#define OVER_MAX 4096
 
 struct start {
 	uint32_t part, count;
@@ -18,6 +22,8 @@ struct start {
 struct starts {
 	struct start items[STARTS_MAX];
 	uint32_t count;
+	uint32_t over[OVER_MAX];
+	uint32_t overs;
 };
 
 /* The node hears of it later. */
@@ -26,6 +32,13 @@ static inline void starts_add(struct starts *s, struct start start)
 	if (s->count == STARTS_MAX)
 		abort();
 	s->items[s->count++] = start;
+}
+
+static inline void starts_add_over(struct starts *s, uint32_t part)
+{
+	if (s->overs == OVER_MAX)
+		abort();
+	s->over[s->overs++] = part;
 }
 
 static inline void starts_tell(struct starts *s, struct dvm_node *node, struct dvm_time now)
@@ -40,6 +53,8 @@ static inline void starts_tell(struct starts *s, struct dvm_node *node, struct d
 		dvm_node_started(node, t->part, processes, t->count, t->error, now);
 	}
 	s->count = 0;
+	while (s->overs)
+		dvm_node_pmi_over(node, s->over[--s->overs], now);
 }
 
 #endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvmd: signals for ranks, past a zygote that stands still. The zygote sends them, for
+ * it reaps: it alone knows that a process number is not another's by now. Where a file
+ * system hangs in its vfork it reads nothing, and reaps nothing either. So, when it has not
+ * read what it was sent for a second, its own children are signalled from here.
+ */
+#include "dvm/node/dvmd.h"
+
+#include <linux/sockios.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <utlist.h>
+
+#define UNREAD_MS 1000
+
+struct direct_kill {
+	uint32_t part;
+	int number;
+	struct direct_kill *prev, *next;
+};
+
+/* Is it a child of the zygote, and the first process of its group? See proc(5). */
+static bool is_rank(const struct dvmd *d, uint64_t process)
+{
+	char path[64], line[1024], *end;
+	long parent = 0, group = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)process);
+	file = fopen(path, "re");
+	if (file && fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
+		sscanf(end, ") %*c %ld %ld", &parent, &group);
+	if (file)
+		fclose(file);
+	return parent == d->process && group == (long)process;
+}
+
+struct target {
+	const struct dvmd *d;
+	int number;
+};
+
+static void signal_group(void *arg, uint64_t process)
+{
+	const struct target *t = arg;
+
+	if (is_rank(t->d, process))
+		kill(-(pid_t)process, t->number);
+}
+
+static bool stands_still(const struct dvmd *d)
+{
+	int unread = 0;
+
+	return d->channel && !ioctl(channel_fd(d->channel), SIOCOUTQ, &unread) && unread > 0;
+}
+
+static void on_unread(uv_timer_t *timer)
+{
+	struct dvmd *d = timer->data;
+	const bool still = stands_still(d);
+	struct direct_kill *k, *next;
+
+	DL_FOREACH_SAFE(d->kills, k, next) {
+		struct target target = { d, k->number };
+
+		DL_DELETE(d->kills, k);
+		if (still)
+			dvm_node_each_process(d->node, k->part, signal_group, &target);
+		free(k);
+	}
+}
+
+void dvmd_kill_soon(struct dvmd *d, uint32_t part, int number)
+{
+	struct direct_kill *k = malloc(sizeof(*k));
+
+	if (!k)
+		return;
+	*k = (struct direct_kill){ .part = part, .number = number };
+	DL_APPEND(d->kills, k);
+	if (!uv_is_active((uv_handle_t *)&d->unread))
+		uv_timer_start(&d->unread, on_unread, UNREAD_MS, 0);
+}
+
+void dvmd_forget_kills(struct dvmd *d)
+{
+	struct direct_kill *k, *next;
+
+	DL_FOREACH_SAFE(d->kills, k, next) {
+		DL_DELETE(d->kills, k);
+		free(k);
+	}
+}

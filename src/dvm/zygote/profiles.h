@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The profiles that ranks are started with, by pmi2x-dvmd's numbers. */
+#ifndef PMI2X_DVM_PROFILES_H
+#define PMI2X_DVM_PROFILES_H
+
+#include "dvm/core/dvm_msg.h"
+
+struct held_profile;
+
+/* Keep a copy; *all is NULL first. 0 or -ENOMEM. */
+int profiles_add(struct held_profile **all, const struct dvm_profile_msg *m);
+/* NULL: there is none. */
+const struct dvm_profile_msg *profiles_find(struct held_profile *all, uint32_t number);
+void profiles_forget(struct held_profile **all, uint32_t number);
+
+#endif

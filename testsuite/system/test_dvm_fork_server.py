@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm: a zygote that stands still, as where a file system hangs in its vfork."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+
+from dvms import dvm, env, living, local, there, wait_until
+
+__all__ = ["dvm", "env", "local", "there"]
+
+
+@contextlib.contextmanager
+def standing_still(env):
+    zygotes = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvm-zygot"]
+    assert len(zygotes) == 2
+    for zygote in zygotes:
+        os.kill(zygote, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for zygote in zygotes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(zygote, signal.SIGCONT)
+
+
+def submit(dvm, *words):
+    return dvm("submit", *map(str, words)).ok().lines[0]
+
+
+def has_ended(pid):
+    """Nobody may have reaped it."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_pmi_output_and_answers_go_on(local, env, raw, tmp_path):
+    use = " ".join(map(str, raw("exchange", "1")))
+    script = f"touch {tmp_path}/here.$PMI_RANK; until [ -e {tmp_path}/go ]; do sleep 0.05; done; "
+    script += f"{use} && touch {tmp_path}/done.$PMI_RANK; sleep 600"
+    task = submit(local, "-n2", "-N2", "sh", "-c", script)
+    wait_until(lambda: len(list(tmp_path.glob("here.*"))) == 2)
+    with standing_still(env):
+        answer = json.loads(local("why", "--json", task).ok().stdout)
+        assert answer["silent"] == []
+        assert len(answer["nodes"]) == 2
+        (tmp_path / "go").touch()
+        wait_until(lambda: len(list(tmp_path.glob("done.*"))) == 2)
+    local("cancel", task).ok()
+
+
+def test_time_limit_ends_ranks(local, env, tmp_path):
+    pid = tmp_path / "pid"
+    task = submit(local, "--time", "2s", "sh", "-c", f"echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 600")
+    wait_until(pid.exists)
+    with standing_still(env):
+        wait_until(lambda: has_ended(int(pid.read_text())))
+    result = local("wait", task)
+    assert result.code == 1
+    result.says("time limit")
+
+
+def test_tasks_start_when_it_goes_on(local, env):
+    with standing_still(env):
+        tasks = [submit(local, "sh", "-c", "exit 3"), submit(local, "true")]
+        cancelled = submit(local, "sleep", "600")
+        local("cancel", cancelled).ok()
+        assert json.loads(local("why", "--json", tasks[0]).ok().stdout)["silent"] == []
+    assert local("wait", *tasks).code == 1
+    result = local("wait", cancelled)
+    assert result.code == 1
+
+
+def test_lost_head_ends_daemons_and_ranks(local, env, tmp_path):
+    pid = tmp_path / "pid"
+    submit(local, "sh", "-c", f"echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 600")
+    wait_until(pid.exists)
+    with standing_still(env):
+        names = living(env["PMI2X_DVM_DIR"])
+        os.kill(next(p for p, n in names.items() if n == "pmi2x-dvm-head"), signal.SIGKILL)
+        wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert has_ended(int(pid.read_text()))
