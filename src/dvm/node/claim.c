@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One daemon of a Slurm job on a node: claim.h. The claim is a socket of a name without a
- * file, which goes with its process.
+ * file, which ends with its process.
  */
 #include "dvm/node/claim.h"
 
@@ -69,7 +69,7 @@ int claim_node(const char *node)
 	if (!ours && !kept)
 		ours = !bind(fd, (struct sockaddr *)&a, len);
 	if (ours)
-		(void)listen(fd, BACKLOG); /* it stays open */
+		(void)listen(fd, BACKLOG); /* the socket stays open */
 	else if (fd >= 0)
 		close(fd);
 	return kept ? -EADDRINUSE : 0;

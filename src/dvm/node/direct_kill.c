@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvmd: signals for ranks, past a zygote that stands still. The zygote sends them, for
- * it reaps: it alone knows that a process number is not another's by now. Where a file
- * system hangs in its vfork it reads nothing, and reaps nothing either. So, when it has not
- * read what it was sent for a second, its own children are signalled from here.
+ * pmi2x-dvmd: signals for ranks, when the zygote stands still.
+ *
+ * Normally the zygote sends the signals: it reaps, so it alone knows that a process number
+ * is not another's by now. While a file system hangs in its vfork, the zygote neither reads
+ * nor reaps. If it has not read a message for a second, this file signals its children.
  */
 #include "dvm/node/dvmd.h"
 
@@ -24,7 +25,7 @@ struct direct_kill {
 	struct direct_kill *prev, *next;
 };
 
-/* Is it a child of the zygote, and the first process of its group? See proc(5). */
+/* True: a child of the zygote that is the first process of its group; see proc(5). */
 static bool is_rank(const struct dvmd *d, uint64_t process)
 {
 	char path[64], line[1024], *end;

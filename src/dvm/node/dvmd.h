@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvmd: the state of the daemon, and what its files call of one another. Its loop's
- * thread alone calls these functions.
+ * pmi2x-dvmd: the state of the daemon, and the functions that its files share. Only the
+ * loop's thread calls them.
  */
 #ifndef PMI2X_DVM_DVMD_H
 #define PMI2X_DVM_DVMD_H
@@ -30,36 +30,35 @@ struct dvmd {
 	struct welcome welcome;
 	struct handshake_self self;
 	char name[HOST_NAME_MAX_BYTES];
-	char programs[PATH_MAX]; /* their directory */
+	char programs[PATH_MAX]; /* the directory of the programs */
 	uint32_t next_head;
 	uint64_t begun_ms; /* when the first address was tried, by the loop's clock */
-	bool try_again;    /* one of them may answer yet */
+	bool try_again;    /* an address may answer later */
 	struct link *head;
 	struct channel *channel; /* to the zygote */
 	struct dvm_node *node;
-	struct buf for_zygote;   /* goes with the next EXEC, or at the end of a turn */
+	struct buf for_zygote;   /* sent with the next EXEC, or at the end of a turn */
 	struct outputs *outputs;
 	struct tasks *tasks;
-	struct pmi_event *events; /* for the node: see node_host.c */
-	uv_prepare_t prepare;    /* turns of the node, */
+	struct pmi_event *events; /* of PMI, for the node: see node_host.c */
+	uv_prepare_t prepare;    /* for turns of the node */
 	uv_timer_t due, late;
-	struct direct_kill *kills; /* that the zygote may not read, */
-	uv_timer_t unread;         /* which shows then */
-	bool changed;            /* ... which something has come for */
-	bool leaves;             /* all is over */
+	struct direct_kill *kills; /* signals that the zygote may not read */
+	uv_timer_t unread;         /* when to look for unread ones */
+	bool changed;            /* the node has input: it gets a turn */
+	bool leaves;             /* the daemon leaves */
 	int signals;
 	uv_poll_t signalled;
 	struct pool *pool;
 	struct pmix_hub *pmix;
 	struct log_hook log;
-	bool joined;       /* the head has been told what this node is */
-	uv_timer_t orphan; /* it waits to try again, for another head, or for the end of
-	                      its link */
+	bool joined;       /* the head has got REGISTER */
+	uv_timer_t orphan; /* until the next try, another head, or the end of the head's link */
 	struct lease_timer lease;
-	bool gives_up;     /* none has come, or this one does not answer */
+	bool gives_up;     /* no head has come, or this one does not answer */
 	bool ended;        /* no rank is left */
-	pid_t process;     /* of the zygote */
-	struct rlimit core; /* for that */
+	pid_t process;     /* the zygote */
+	struct rlimit core; /* RLIMIT_CORE for the zygote */
 	int status;
 };
 
@@ -67,7 +66,7 @@ struct dvmd {
 
 /* Close all but the link to the head. */
 void dvmd_leave_others(struct dvmd *d);
-/* Close everything: the loop ends, and the program with this status. */
+/* Close everything: the loop ends, and the program exits with this status. */
 void dvmd_finish(struct dvmd *d, int status);
 /* Print why, and finish with status 1. */
 void dvmd_die(struct dvmd *d, const char *fmt, ...)
@@ -76,9 +75,12 @@ void dvmd_die(struct dvmd *d, const char *fmt, ...)
 /* ---- node_host.c ---- */
 
 struct dvm_time dvmd_now(void);
-/* The node has been told something: it gets its turn. */
+/* The node has new input: give it a turn. */
 void dvmd_node_changed(struct dvmd *d);
-/* 0 or a negative errno. Then dvmd_close_node; after the loop, dvmd_free_node. */
+/*
+ * Create the node. 0 or a negative errno. Call dvmd_close_node later, and after the loop
+ * dvmd_free_node.
+ */
 int dvmd_open_node(struct dvmd *d);
 void dvmd_close_node(struct dvmd *d);
 void dvmd_free_node(struct dvmd *d);
@@ -92,18 +94,21 @@ void dvmd_pmi_over(void *arg, uint32_t part);
 
 /* ---- direct_kill.c ---- */
 
-/* Also without the zygote, if it stands still: to the process groups of a part's ranks. */
+/* Signal the process groups of a part's ranks, without the zygote if it stands still. */
 void dvmd_kill_soon(struct dvmd *d, uint32_t part, int number);
 void dvmd_forget_kills(struct dvmd *d);
 
 /* ---- step_signals.c ---- */
 
 /*
- * Take SIGCONT and SIGTERM, with which Slurm ends a step, from now on: 0 or a negative
+ * Catch SIGCONT and SIGTERM, with which Slurm ends a step, from now on: 0 or a negative
  * errno.
  */
 int dvmd_open_signals(struct dvmd *d);
-/* Take what has come: before an end of a rank, which may be for the same reason. */
+/*
+ * Handle signals that have come. Call it before the end of a rank is handled: the same
+ * signal may have caused it.
+ */
 void dvmd_take_signals(struct dvmd *d);
 void dvmd_close_signals(struct dvmd *d);
 
@@ -111,13 +116,13 @@ void dvmd_close_signals(struct dvmd *d);
 
 /* Try the addresses of the head that are left. error: of the last try, or 0. */
 void dvmd_connect_next(struct dvmd *d, int error);
-/* The head hears what this node is from now on, and its lease begins. */
+/* Register with the head; the lease begins. */
 void dvmd_join(struct dvmd *d);
-/* Will the daemon wait for another head when this one is lost? */
+/* True: the daemon will wait for another head when this one is lost. */
 bool dvmd_outlives_head(const struct dvmd *d);
 /* The head is lost: close the link, and wait for another. */
 void dvmd_wait_for_head(struct dvmd *d);
-/* Callback of the mesh: takes over the link to another head. */
+/* Callback of the mesh: take over the link to another head. */
 void dvmd_other_head(void *arg, struct link *l);
 /* Callbacks of the lease's timer. */
 void dvmd_ask_for_lease(void *arg, uint64_t now_ms);
@@ -125,11 +130,14 @@ void dvmd_lease_over(void *arg, uint64_t late_ms);
 
 /* ---- zygote_process.c ---- */
 
-/* Start the zygote, and listen to it. 0 or a negative errno. */
+/* Start the zygote, and read from it. 0 or a negative errno. */
 int dvmd_start_zygote(struct dvmd *d);
-/* Nothing runs any more, or is to: the zygote is to end, and this daemon with it. */
+/* End the zygote and this daemon: nothing runs any more, or nothing may. */
 void dvmd_leave(struct dvmd *d);
-/* The zygote ends, for it is left alone; and its ranks, if it was killed. False: some cannot. */
+/*
+ * Wait for the end of the zygote, and kill ranks that are left. False: some cannot be
+ * killed.
+ */
 bool dvmd_end_ranks(struct dvmd *d);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "dvm/core/dvm_msg.h"
 
-#define CONNECT_MS 10000 /* for an address, until the head is proved */
+#define CONNECT_MS 10000 /* for an address, until the head has proved itself */
 #define AGAIN_MS 1000    /* between two tries of all addresses */
 
 bool dvmd_outlives_head(const struct dvmd *d)
@@ -25,7 +25,7 @@ void dvmd_join(struct dvmd *d)
 		lease_timer_begin(&d->lease, d->welcome.lease_ms);
 }
 
-/* Also a head that has not been told yet what this node is: it does not answer then. */
+/* Asks also a head that does not know this node yet, and then does not answer. */
 void dvmd_ask_for_lease(void *arg, uint64_t now_ms)
 {
 	const struct dvm_msg m = { .type = DVM_LEASE, .lease.sent_ms = now_ms };
@@ -38,7 +38,7 @@ void dvmd_ask_for_lease(void *arg, uint64_t now_ms)
 		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, b.data, b.len);
 }
 
-/* False: it is another message. */
+/* False: the frame is another message. */
 static bool take_lease(struct dvmd *d, const struct payload *body)
 {
 	struct dvm_msg m;
@@ -54,7 +54,7 @@ static bool take_lease(struct dvmd *d, const struct payload *body)
 
 static void end_politely(struct dvmd *d, const char *why);
 
-/* Others may get the work soon: what runs is ended, at last by force. */
+/* Another node may get the work soon: end what runs, at last by force. */
 void dvmd_lease_over(void *arg, uint64_t late_ms)
 {
 	struct dvmd *d = arg;
@@ -62,7 +62,7 @@ void dvmd_lease_over(void *arg, uint64_t late_ms)
 	if (!d->gives_up && d->welcome.grace_ms)
 		end_politely(d, "the head does not answer");
 	else if (late_ms >= d->welcome.grace_ms && d->process > 0)
-		kill(d->process, SIGKILL); /* its ranks are killed when it has ended */
+		kill(d->process, SIGKILL); /* on_zygote_end kills its ranks */
 }
 
 static void on_proved(void *arg, struct link *l)
@@ -94,7 +94,7 @@ static int on_head_says(void *arg, struct link *l, enum frame_type type,
 	return 0;
 }
 
-/* With what runs. The zygote ends then, and this daemon with it. */
+/* End what runs. Then the zygote ends, and this daemon with it. */
 static void end_politely(struct dvmd *d, const char *why)
 {
 	static const char stop[] = { DVM_STOP, false };
@@ -110,7 +110,7 @@ static void on_orphan(uv_timer_t *timer)
 	end_politely(timer->data, "no other head has come");
 }
 
-/* The requests of tasks to it fail. */
+/* Requests of tasks to the head fail. */
 static void leave_head(struct dvmd *d)
 {
 	link_close(d->head);
@@ -160,7 +160,7 @@ static void on_try_again(uv_timer_t *timer)
 	dvmd_connect_next(d, 0);
 }
 
-/* A head that is there may be out of reach, or have too many callers, for a moment. */
+/* A living head may be out of reach, or have too many callers, for a moment. */
 static bool may_answer_yet(int error)
 {
 	return error == -ETIMEDOUT || error == -ECONNRESET || error == -EPIPE ||
@@ -197,7 +197,7 @@ void dvmd_connect_next(struct dvmd *d, int error)
 	wait_to_try_again(d, error);
 }
 
-/* The zygote takes it if this process is killed: zygote.h. */
+/* The zygote takes over the link if this process is killed: zygote.h. */
 static void hand_link_on(const struct dvmd *d)
 {
 	const struct passed_fds fds = { .count = 1, .fds = { link_fd(d->head) } };
@@ -206,7 +206,7 @@ static void hand_link_on(const struct dvmd *d)
 	(void)channel_send_fds(d->channel, &message, 1, &fds);
 }
 
-/* It goes on where another was lost, which this side may not have noticed yet. */
+/* Another head goes on after one was lost, which this side may not have noticed yet. */
 void dvmd_other_head(void *arg, struct link *l)
 {
 	struct dvmd *d = arg;

@@ -6,7 +6,7 @@
 
 #include "libio/clock.h"
 
-/* It goes on while the machine sleeps: that is when another node may get the work. */
+/* A clock that goes on while the machine sleeps: another node may get the work then. */
 static uint64_t now_ms(void)
 {
 	return (uint64_t)clock_ns(CLOCK_BOOTTIME) / 1000000;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lease of this node (dvm/core/lease.h) by the clock of this machine. The loop's thread. */
+/*
+ * The lease of this node (dvm/core/lease.h) by the clock of this machine. All calls are in
+ * the loop's thread.
+ */
 #ifndef PMI2X_DVM_LEASE_TIMER_H
 #define PMI2X_DVM_LEASE_TIMER_H
 
@@ -8,9 +11,9 @@
 #include "dvm/core/lease.h"
 
 struct lease_timer_ops {
-	/* Ask the head: the time to send. */
+	/* Ask the head for a lease; `now_ms` is the time to send. */
 	void (*ask)(void *arg, uint64_t now_ms);
-	/* It is over, or was before; `late_ms` ago. Called again while that is so. */
+	/* The lease is over, since `late_ms`. Called again while that is so. */
 	void (*over)(void *arg, uint64_t late_ms);
 };
 
@@ -23,11 +26,11 @@ struct lease_timer {
 
 void lease_timer_init(struct lease_timer *t, uv_loop_t *loop,
 		      const struct lease_timer_ops *ops, void *arg);
-/* The first head is there. `length_ms`: 0: there is no lease. */
+/* The first head has come. `length_ms` 0: there is no lease. */
 void lease_timer_begin(struct lease_timer *t, uint32_t length_ms);
 /* The head has answered. */
 void lease_timer_answered(struct lease_timer *t, uint64_t sent_ms);
-/* Milliseconds until it is over; UINT64_MAX: it never is. */
+/* Milliseconds until the lease is over; UINT64_MAX: never. */
 uint64_t lease_timer_left(const struct lease_timer *t);
 void lease_timer_close(struct lease_timer *t);
 

@@ -20,11 +20,11 @@
 #include "libio/strangers.h"
 #include "libutil/array.h"
 
-#define STRANGERS_MAX 256        /* connections that have not proved themselves */
+#define STRANGERS_MAX 256        /* connections without a proof so far */
 #define HANDSHAKE_MS 10000
 #define DEAD_PEER_MS 60000
 #define AGAIN_MS 200             /* between two attempts to connect */
-#define WAITING_MAX ((size_t)1 << 30) /* bytes for a link that is being made */
+#define WAITING_MAX ((size_t)1 << 30) /* bytes for a link that is not made yet */
 #define NODE_NONE UINT32_MAX
 #define WHY_MAX 256
 
@@ -35,17 +35,17 @@ struct waiting {
 
 struct pool_link {
 	struct pool *pool;
-	struct link *link;     /* NULL: it is to be tried again */
+	struct link *link;     /* NULL: to be tried again */
 	struct stranger stranger;
-	uint32_t node;         /* NODE_NONE: it has connected, and is not proved, or */
-	bool calls;            /* ... is that of a head, which has not said who it is */
-	struct sockaddr_storage to; /* of one that this side makes; */
-	uint64_t until_ms;          /* ... it is tried again until then (loop time), or 0, */
-	bool again;                 /* ... and that has been said */
-	struct waiting *queue; /* until it is proved */
+	uint32_t node;         /* NODE_NONE: an incoming link that is not proved yet */
+	bool calls;            /* NODE_NONE: of a head that has not sent CALL yet */
+	struct sockaddr_storage to; /* the other side of a link that this side makes */
+	uint64_t until_ms;          /* until then the link is tried again (loop time), or 0 */
+	bool again;                 /* the new tries have been logged */
+	struct waiting *queue; /* until the other side has proved itself */
 	size_t nqueue, queue_cap, queue_bytes;
 	struct pool_link *prev, *next;
-	UT_hash_handle hh;     /* by node, of those that this side sends over */
+	UT_hash_handle hh;     /* by node: links that this side sends over */
 };
 
 struct pool {
@@ -57,12 +57,12 @@ struct pool {
 	uint32_t retry_ms;
 	uv_timer_t again;
 	struct listener *listener;
-	int fd;                 /* a copy of its descriptor, or -1 */
+	int fd;                 /* a copy of the listener's descriptor, or -1 */
 	uint16_t port;
 	struct strangers strangers;
 	struct pool_link *all;
 	struct pool_link *ways; /* by node */
-	uint64_t epoch;         /* of the last head that has called */
+	uint64_t epoch;         /* of the last head that called */
 };
 
 /* ---- links ---- */
@@ -120,7 +120,7 @@ static struct pool_link *new_link(struct pool *p, uint32_t node)
 	return l;
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static void give_away(struct pool_link *l)
 {
@@ -147,14 +147,14 @@ static void on_proved(void *arg, struct link *link)
 		if (!find_way(p, l->node))
 			HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
 	}
-	for (size_t i = 0; i < l->nqueue; i++) /* what fails ends the link */
+	for (size_t i = 0; i < l->nqueue; i++) /* an error ends the link */
 		link_send_front(link, l->queue[i].front, &l->queue[i].body);
 	drop_queue(l);
 }
 
 /*
- * A head whose journal another one has taken over may have called before it knew that: what
- * it wants of this node is over.
+ * A head whose journal another head has taken over may have called before it knew that: its
+ * requests to this node are void.
  */
 static int on_frame(void *arg, struct link *link, enum frame_type type,
 		    struct payload *body)
@@ -193,7 +193,7 @@ static int on_message(void *arg, struct link *link, const void *head,
 	return l->pool->ops.frame(l->pool->arg, l->node, &f, body);
 }
 
-/* The network has failed, perhaps for a moment; not the daemon there. */
+/* The network has failed, perhaps for a moment; the daemon there may live. */
 static bool is_cut(int error)
 {
 	return error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH ||
@@ -269,7 +269,7 @@ static void on_accept(void *arg, int fd)
 
 /* ---- sending ---- */
 
-/* 0, also if it is tried later; or a negative errno. */
+/* 0, also if the link is tried later; or a negative errno. */
 static int dial(struct pool_link *l)
 {
 	struct pool *p = l->pool;
@@ -279,7 +279,7 @@ static int dial(struct pool_link *l)
 	return rc && try_later(l, rc) ? 0 : rc;
 }
 
-/* A loss that is told may change the list: the rest has its turn then. */
+/* A callback for a lost node may change the list: the rest is tried in the next turn. */
 static void on_again(uv_timer_t *timer)
 {
 	struct pool *p = timer->data;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links between the daemons of a DVM, made when something is first to be sent, and shared
- * by all tasks. Each side sends over the link that it made, or, when it had none yet, over
- * one that the other made, and stays with that: what one sends to another comes in order.
+ * Links between the daemons of a DVM, made for the first frame to a node, and shared by all
+ * tasks. Each side sends over the link that it made. A side that had none yet sends over
+ * the link that the other made, and stays with that: so frames from one node to another
+ * arrive in order.
  *
  * The links carry frames of agents (agent/agent.h), as FRAME_COLLECTIVE with a head: u64
- * task, u32 instance, u32 position of the sender in the task, u8 type of the frame; and
- * its own head.
+ * task, u32 instance, u32 position of the sender in the task, u8 type of the frame; and its
+ * own head.
  *
- * A link that a short cut of the network keeps from being made is tried again for a time;
- * what it is to carry waits. A refused connection is no cut: that daemon has ended.
+ * If the network fails for a short time, the link is tried again, and its frames wait. A
+ * refused connection is not tried again: that daemon has ended.
  *
  * All calls and callbacks are in the loop's thread. pool_send never calls back.
  */
@@ -40,7 +41,7 @@ struct pool_ops {
 	/* A frame of the daemon at a node has come. Non-zero ends the link. */
 	int (*frame)(void *arg, uint32_t node, const struct pool_frame *f,
 		     struct payload *body);
-	/* It cannot be reached, or a link to it has broken; for people. */
+	/* The node cannot be reached, or a link to it has broken; `why` is for messages. */
 	void (*lost)(void *arg, uint32_t node, const char *why);
 	/*
 	 * A head has called (dvm_msg.h, CALL), and no later head has. The link is the
@@ -51,7 +52,8 @@ struct pool_ops {
 
 struct pool_options {
 	bool local;         /* listen on 127.0.0.1 */
-	uint32_t retry_ms;  /* a link that cannot be made is tried again; 0: it is not */
+	uint32_t retry_ms;  /* how long a link that cannot be made is tried again; 0: no new
+	                       try */
 };
 
 /*
@@ -61,19 +63,22 @@ struct pool_options {
 int pool_open(struct pool **out, struct loop *loop, const struct handshake_self *self,
 	      const struct pool_options *options, const struct pool_ops *ops, void *arg,
 	      const struct log_hook *log);
-/* Where it listens. */
+/* The port of the mesh. */
 uint16_t pool_port(const struct pool *p);
-/* A descriptor for that port, which pool_destroy closes: connections are not refused before. */
+/*
+ * A descriptor of the listening socket, which pool_destroy closes: no connection is refused
+ * before.
+ */
 int pool_listener(const struct pool *p);
 /*
- * 0 or a negative errno; the body (NULL: empty) is referenced. `address` NULL: -ENOTCONN
- * unless there is a link.
+ * Send a frame. 0 or a negative errno; the body (NULL: empty) is referenced. `address`
+ * NULL: -ENOTCONN unless there is a link.
  */
 int pool_send(struct pool *p, uint32_t node, const struct dvm_address *address,
 	      const struct pool_frame *f, const struct payload_vec *body);
-/* Close all. NULL is allowed. */
+/* Close all links. NULL is allowed. */
 void pool_close(struct pool *p);
-/* After the loop has ended, and all ranks have. NULL is allowed. */
+/* Free the pool, after the loop and all ranks have ended. NULL is allowed. */
 void pool_destroy(struct pool *p);
 
 #endif

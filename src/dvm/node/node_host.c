@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvmd: hosts the node's state machine (core/node.h). Its ranks are started by the
- * zygote, which is told what to do and never waited for; their output and their PMI are
- * served here. After each turn of the loop in which something came, the node has its turn.
+ * pmi2x-dvmd: hosts the node's state machine (core/node.h). The zygote starts the ranks: it
+ * gets orders, and this process never waits for it. Output and PMI of the ranks are served
+ * here. After each turn of the loop with new input, the node gets a turn.
  */
 #include "dvm/node/dvmd.h"
 
@@ -20,7 +20,7 @@
 
 #define FOR_ZYGOTE_MAX (2 * DVM_LAUNCH_MAX) /* bytes of messages */
 
-/* The PMI of a part says something, perhaps during a call of the node's. */
+/* An event of a part's PMI; it may come during a call of the node's. */
 struct pmi_event {
 	enum { PMI_FAILED, PMI_OVER, PMI_FAILED_LATE } what;
 	uint32_t part;
@@ -52,7 +52,7 @@ static void tell_zygote(struct dvmd *d, const struct dvm_msg *m)
 		d->leaves = true;
 }
 
-/* Send it what is for it, with descriptors or without. */
+/* Send the zygote its messages, with descriptors or without. */
 static void flush_zygote(struct dvmd *d, const struct passed_fds *fds)
 {
 	if (d->for_zygote.len && d->channel &&
@@ -124,13 +124,13 @@ static void on_look(void *arg, uint64_t process, struct dvm_rank *out)
 
 /* ---- operations of the node: the head ---- */
 
-/* That a head is lost shows at its link, too. */
+/* A failure needs no handling here: the link reports that the head is lost. */
 static void on_send(void *arg, const void *data, size_t len)
 {
 	struct dvmd *d = arg;
 
 	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
-		return; /* it was for another head */
+		return; /* the message was for an earlier head */
 	if (!d->joined)
 		dvmd_join(d);
 	if (d->head)
@@ -199,7 +199,7 @@ static void on_pmi_status(void *arg, uint32_t part, struct buf *out)
 	tasks_status(d->tasks, part, out);
 }
 
-/* ---- what the PMI of parts says ---- */
+/* ---- events of PMI ---- */
 
 static void add_event(struct dvmd *d, const struct pmi_event *what)
 {
@@ -255,7 +255,7 @@ static void take_events(struct dvmd *d)
 	}
 }
 
-/* ---- what the zygote says ---- */
+/* ---- messages of the zygote ---- */
 
 static int take_started(struct dvmd *d, const struct dvm_processes *m)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program pmi2x-dvmd: the daemon of a DVM's node. It connects to the head, which it is
- * told about on its standard input (bootstrap.h), starts the zygote, which starts and reaps
- * ranks, and hosts what a node does (node_host.c), with the PMI of tasks (tasks.h). When head
- * or zygote is lost it ends, and the zygote with all ranks - unless it is to wait for another
- * head: then the ranks go on, and when none comes in time they are ended.
+ * The program pmi2x-dvmd: the daemon of a DVM's node. It reads the head's address from its
+ * standard input (bootstrap.h) and connects to the head. It starts the zygote, which starts
+ * and reaps ranks, and hosts the node's state machine (node_host.c), with the PMI of tasks
+ * (tasks.h).
+ *
+ * When head or zygote is lost the daemon ends, and so do the zygote and all ranks. A daemon
+ * that is to wait for another head keeps its ranks, and ends them when none comes in time.
  */
 #include "dvm/node/dvmd.h"
 
@@ -25,9 +27,9 @@
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
-#define RETRY_MAX_MS 60000 /* for a link to another daemon to be made */
+#define RETRY_MAX_MS 60000 /* limit of the time in which a link to another daemon is made */
 
-/* All but the head. */
+/* Close all but the link to the head. */
 void dvmd_leave_others(struct dvmd *d)
 {
 	channel_close(d->channel);
@@ -51,7 +53,7 @@ void dvmd_finish(struct dvmd *d, int status)
 		uv_close((uv_handle_t *)&d->orphan, NULL);
 		uv_close((uv_handle_t *)&d->late, NULL);
 	}
-	dvmd_leave_others(d); /* with that the loop ends */
+	dvmd_leave_others(d); /* then the loop ends */
 }
 
 void dvmd_die(struct dvmd *d, const char *fmt, ...)
@@ -92,7 +94,7 @@ static void on_pool_lost(void *arg, uint32_t node, const char *why)
 		tasks_node_lost(d->tasks, node, why);
 }
 
-/* A DVM of one machine has its head there alone. */
+/* True: the head is on this machine, and has no address for others. */
 static bool is_local(const struct welcome *w)
 {
 	const struct sockaddr_in *a = (const struct sockaddr_in *)&w->heads[0];
@@ -102,8 +104,8 @@ static bool is_local(const struct welcome *w)
 }
 
 /*
- * Until the head has given up a node that it does not hear either, with its margin. Links
- * that have been made stand a cut of a minute, too.
+ * The time for new tries: until the head has given up a node that it does not hear either,
+ * with its margin. Existing links survive a network failure of a minute, too.
  */
 static uint32_t retry_ms(const struct welcome *w)
 {
@@ -170,8 +172,7 @@ static void find_name(struct dvmd *d, const char *given)
 }
 
 /*
- * Its place among those that are started with it: of the argument, or of the srun step
- * that it is in.
+ * The position among daemons that start together: from the argument, or from the srun step.
  */
 static bool find_position(struct dvmd *d, const char *given)
 {
@@ -212,7 +213,7 @@ static int begin(struct dvmd *d)
 	tasks_destroy(d->tasks);
 	pmix_hub_destroy(d->pmix);
 	(void)dvmd_end_ranks(d);
-	pool_destroy(pool); /* whoever calls is refused from now on: no rank is left */
+	pool_destroy(pool); /* connections are refused from now on: no rank is left */
 	return rc;
 }
 

@@ -17,24 +17,24 @@
 #include "libio/fd.h"
 
 #define PIECE 65536  /* bytes that are read at once */
-#define EVENTS 64    /* pieces, until others have their turn */
+#define EVENTS 64    /* pieces in a turn of the loop */
 #define RESERVED 64  /* descriptors that are kept for PMI, other daemons and the head */
 
 struct output {
 	uint32_t part;
-	int ours[2]; /* of stdout and stderr; -1 */
+	int ours[2]; /* read ends for stdout and stderr; -1: closed */
 	struct passed_fds theirs;
 	size_t limit; /* bytes that may be read; 0: the pipes are not watched */
 	UT_hash_handle hh;
 };
 
 struct outputs {
-	uv_poll_t poll; /* of this one: */
+	uv_poll_t poll; /* for `epoll` */
 	int epoll;
 	outputs_fn *fn;
 	void *arg;
 	struct output *all;
-	int most; /* a pipe's descriptor is below that */
+	int most; /* above the highest descriptor of a pipe */
 	char piece[PIECE];
 };
 
@@ -123,7 +123,10 @@ void outputs_started(struct outputs *o, uint32_t part)
 		close_theirs(p);
 }
 
-/* The end of a pipe that is not watched would still come as an event: it is taken out. */
+/*
+ * Remove the pipe from the epoll set: else its end would be an event, though it is not
+ * watched.
+ */
 static void set_watched(struct outputs *o, struct output *p, bool watched)
 {
 	for (int i = 0; i < 2; i++)
@@ -132,7 +135,7 @@ static void set_watched(struct outputs *o, struct output *p, bool watched)
 		else if (!watched)
 			epoll_ctl(o->epoll, EPOLL_CTL_DEL, p->ours[i], NULL);
 		else if (watch(o, p, i))
-			fd_close(&p->ours[i]); /* its ranks are not to wait forever */
+			fd_close(&p->ours[i]); /* its ranks must not block forever */
 }
 
 void outputs_limit(struct outputs *o, uint32_t part, size_t bytes)
@@ -146,7 +149,7 @@ void outputs_limit(struct outputs *o, uint32_t part, size_t bytes)
 	p->limit = bytes;
 }
 
-/* A piece, so that one that writes much does not keep others waiting. How much it was. */
+/* Read a piece only: others have their turn after it. Returns its bytes. */
 static size_t read_piece(struct outputs *o, struct output *p, int i, size_t max)
 {
 	size_t size = max < sizeof(o->piece) ? max : sizeof(o->piece);
@@ -159,7 +162,7 @@ static size_t read_piece(struct outputs *o, struct output *p, int i, size_t max)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* All that the pipe holds now, which may be nothing. */
+/* Read all that the pipe holds now, which may be nothing. */
 static void read_rest(struct outputs *o, struct output *p, int i)
 {
 	size_t n = 1;
@@ -180,8 +183,8 @@ static void take_event(struct outputs *o, uint64_t data)
 }
 
 /*
- * A process that has left its rank's group may hold the pipe, and write forever: no more
- * is read than a pipe holds.
+ * A process that has left its rank's group may hold the pipe, and write forever: read no
+ * more than a pipe holds.
  */
 void outputs_close(struct outputs *o, uint32_t part)
 {

@@ -51,8 +51,8 @@ struct server {
 	struct pmix_hub *hub;
 	struct pmixd_process process;
 	struct pmix_stream *stream;
-	struct payload *hello; /* NULL: it has not come */
-	const char *how;       /* it is killed because of that; or NULL */
+	struct payload *hello; /* NULL: not received yet */
+	const char *how;       /* why it is killed, or NULL */
 	uv_poll_t said;
 };
 
@@ -65,12 +65,12 @@ struct pmix_hub {
 	char program[PATH_MAX + 32];
 	struct pmix_library library;
 	struct pmix_offer offer;
-	struct server *server; /* NULL: it does not run */
+	struct server *server; /* NULL: pmi2x-pmixd does not run */
 	struct listener *listener; /* NULL: PMIx is not offered */
 	struct nspace *nspaces;
 };
 
-/* ---- its end ---- */
+/* ---- the end of pmi2x-pmixd ---- */
 
 static void free_nspace(struct pmix_hub *h, struct nspace *n)
 {
@@ -104,13 +104,16 @@ static void end(struct pmix_hub *h)
 	pmix_stream_close(s->stream);
 	payload_unref(s->hello);
 	pmixd_process_forget(&s->process, h->offer.dir);
-	if (s->said.type == UV_UNKNOWN_HANDLE) /* it could not be started */
+	if (s->said.type == UV_UNKNOWN_HANDLE) /* the process could not be started */
 		free_server(s);
 	else
 		uv_close((uv_handle_t *)&s->said, on_closed);
 }
 
-/* With all namespaces that it has served; it is started anew when it is needed. */
+/*
+ * End pmi2x-pmixd, and fail all namespaces that it has served. The next client starts it
+ * again.
+ */
 static void fail(struct pmix_hub *h, const char *how)
 {
 	struct nspace *n, *next;
@@ -151,7 +154,7 @@ static bool any_waits(const struct pmix_hub *h)
 
 static void on_said(uv_poll_t *poll, int status, int events);
 
-/* Lets in the clients of namespaces that are served. */
+/* Let in the clients of namespaces that are served. */
 static void let_in_ready(struct pmix_hub *h)
 {
 	struct nspace *n, *next;
@@ -163,7 +166,7 @@ static void let_in_ready(struct pmix_hub *h)
 		      UV_READABLE | (any_waits(h) ? UV_WRITABLE : 0), on_said);
 }
 
-/* ---- what it says ---- */
+/* ---- messages of pmi2x-pmixd ---- */
 
 static void on_ready(struct pmix_hub *h, const struct host_msg *m)
 {
@@ -220,7 +223,7 @@ static struct nspace *find(const struct pmix_hub *h, uint32_t part)
 	return n;
 }
 
-/* Each part hears it for itself. */
+/* Report the message to each part. */
 static int on_hello(struct pmix_hub *h, struct payload *message)
 {
 	struct nspace *n, *next;
@@ -234,7 +237,7 @@ static int on_hello(struct pmix_hub *h, struct payload *message)
 	return rc;
 }
 
-/* A message of a namespace that is over was on its way. */
+/* The namespace is over: the message was on its way. */
 static int on_message(void *arg, struct payload *message)
 {
 	struct pmix_hub *h = arg;
@@ -267,7 +270,7 @@ static void on_stream_lost(void *arg, const char *how)
 	child_kill(&h->server->process.child);
 }
 
-/* ---- starting it ---- */
+/* ---- starting pmi2x-pmixd ---- */
 
 static int execute(struct pmix_hub *h, int agent)
 {
@@ -383,7 +386,7 @@ static int keep_client(struct nspace *n, int fd, bool old)
 	return rc;
 }
 
-/* `fd` is taken over. 0 or a negative errno. */
+/* Take a client's connection; `fd` is taken over. 0 or a negative errno. */
 static int admit(struct pmix_hub *h, uint32_t part, int fd, bool old)
 {
 	struct nspace *n = find(h, part);
@@ -404,7 +407,7 @@ static int admit(struct pmix_hub *h, uint32_t part, int fd, bool old)
 	return rc;
 }
 
-/* libpmix reads first from one that blocks. */
+/* The first read of libpmix needs a socket that blocks. */
 static void on_client(void *arg, int fd)
 {
 	struct pmix_hub *h = arg;
@@ -418,7 +421,7 @@ static void on_client(void *arg, int fd)
 		log_error(h->log, "closed the connection of a PMIx client: out of memory");
 }
 
-/* ---- for parts ---- */
+/* ---- calls for parts ---- */
 
 const struct pmix_offer *pmix_hub_offer(const struct pmix_hub *h)
 {
@@ -431,7 +434,7 @@ void pmix_hub_send(struct pmix_hub *h, uint32_t part, const void *head, size_t l
 	char room[PMIX_MSG_TEXT_MAX + 256];
 
 	if (!h->server || !h->server->hello || !find(h, part) || len > sizeof(room))
-		return; /* of a part without clients nobody has heard */
+		return; /* pmi2x-pmixd knows no part without clients */
 	memcpy(room, head, len);
 	pmix_msg_set_nspace(room, part);
 	pmix_stream_send(h->server->stream, room, len, data);
@@ -456,7 +459,10 @@ void pmix_hub_drop(struct pmix_hub *h, uint32_t part)
 
 /* ---- life ---- */
 
-/* In shared memory where a client can find it after it has connected: with 5. */
+/*
+ * The kind of data store: in shared memory with libpmix 5, where a client can find it after
+ * it has connected.
+ */
 static const char *gds_of(const struct pmix_library *l)
 {
 	return l->release == 5 ? "auto" : "hash";
@@ -480,8 +486,10 @@ static int name_directory(struct pmix_hub *h)
 	return 0;
 }
 
-/* On all addresses of the loopback device. Where the kernel does not let a user choose
-   it, a client from elsewhere is closed: it has no owner here. */
+/*
+ * Listen on all addresses of the loopback device. If the kernel does not let a user choose
+ * the device, a client from elsewhere is closed: it has no owner here.
+ */
 static int listen_here(struct pmix_hub *h)
 {
 	const struct sockaddr_storage any = { .ss_family = AF_INET };

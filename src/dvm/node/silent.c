@@ -11,7 +11,7 @@
 
 struct silent_rank {
 	struct silent *of;
-	struct registration registration; /* fd -1: it has not come */
+	struct registration registration; /* fd -1: not registered yet */
 	struct watched_fd watched;
 };
 
@@ -21,7 +21,7 @@ struct silent {
 	struct epoll_set *epoll;
 	struct watched_fd registration;
 	bool over;
-	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
+	bool pidfd_later; /* a rank's pidfd can be opened when it is needed */
 	uint32_t count;
 	struct silent_rank ranks[]; /* by slot */
 };
@@ -37,7 +37,7 @@ static void look(const struct silent_rank *r)
 		s->ops.spoken(s->ops.arg, 0);
 }
 
-/* One that hangs up, or will say nothing more, has not spoken. */
+/* A rank that hangs up, or shuts down its side, has not used PMI. */
 static void on_rank(struct watched_fd *e, int events, bool failed)
 {
 	const struct silent_rank *r = (struct silent_rank *)
@@ -46,7 +46,7 @@ static void on_rank(struct watched_fd *e, int events, bool failed)
 	look(r);
 }
 
-/* 0, or a negative errno: nothing would be heard of it. */
+/* Watch a rank: 0, or a negative errno, after which its messages would not be noticed. */
 static int add_rank(struct silent *s, struct registration *reg)
 {
 	struct silent_rank *r;

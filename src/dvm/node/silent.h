@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks of a task that does not use PMI (yet): their connections are held, and
- * nothing else is made, until one has said something. src/supervisor/dormant.c does the
- * same for a step.
- *
- * All calls and callbacks are in the loop's thread.
+ * The ranks of a task that does not use PMI (yet). Their connections are held, and no agent
+ * is made, until a rank has sent a message. src/supervisor/dormant.c does the same for a
+ * step. All calls and callbacks are in the loop's thread.
  */
 #ifndef PMI2X_DVM_SILENT_H
 #define PMI2X_DVM_SILENT_H
@@ -20,11 +18,14 @@ struct silent;
 
 struct silent_ops {
 	/*
-	 * A rank has spoken, or (a negative errno) its connection could not be taken.
-	 * silent_end may be called.
+	 * A rank has sent a message, or (a negative errno) its connection could not be
+	 * taken. silent_end may be called.
 	 */
 	void (*spoken)(void *arg, int error);
-	/* One that ends without a word counts as if it had: somebody may wait for it. */
+	/*
+	 * A rank that ends without PMI counts as one that used it: another process may wait
+	 * for it.
+	 */
 	bool ends_count;
 	void *arg;
 };
@@ -35,14 +36,14 @@ struct silent_ops {
  */
 int silent_open(struct silent **out, struct epoll_set *epoll, int registration,
 		uint32_t ranks, const struct silent_ops *ops, const struct log_hook *log);
-/* They have been reaped: what they have said last is there. May call spoken. */
+/* All ranks have been reaped: look at their last messages. May call spoken. */
 void silent_reaped(struct silent *s);
 /*
- * Look at them no more. `take` (NULL: close them) gets each that has registered, by
+ * Stop watching. `take` (NULL: close them) gets the connection of each registered rank, by
  * slot, and closes it. NULL is allowed.
  */
 void silent_end(struct silent *s, void (*take)(void *arg, struct registration *reg));
-/* After that, in a later turn of the loop. NULL is allowed. */
+/* Free it, in a later turn of the loop. NULL is allowed. */
 void silent_destroy(struct silent *s);
 
 #endif

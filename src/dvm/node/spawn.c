@@ -53,7 +53,7 @@ static int put_preput(struct buf *out, const struct spawn_request *r)
 	return rc;
 }
 
-/* u32 commands, of each: u32 ranks; jobid of who spawns; records. */
+/* u32 commands, of each: u32 ranks; jobid of the spawner; records. */
 int spawn_put_about(struct buf *out, const struct spawn_request *r, const char *jobid)
 {
 	int rc = pack_u32(out, r->ncommands);

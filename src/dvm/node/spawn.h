@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank spawns: what the head is asked for, and what the new task is told of its origin. */
+/* A rank spawns: the request to the head, and the origin that the new task gets. */
 #ifndef PMI2X_DVM_SPAWN_H
 #define PMI2X_DVM_SPAWN_H
 
@@ -10,8 +10,8 @@
 /* Append the command that all ranks execute, as texts. 0, -ENOBUFS or -ENOMEM. */
 int spawn_put_argv(struct buf *out, const struct spawn_request *r);
 /*
- * Append dvm_spawn.about: who spawns, how many ranks each command has, and what they find
- * in their KVS. 0, -ENOBUFS, -EMSGSIZE or -ENOMEM.
+ * Append dvm_spawn.about: the spawner, the number of ranks of each command, and the
+ * contents of their KVS. 0, -ENOBUFS, -EMSGSIZE or -ENOMEM.
  */
 int spawn_put_about(struct buf *out, const struct spawn_request *r, const char *jobid);
 
@@ -24,13 +24,16 @@ struct spawn_origin {
 	size_t preput_len;
 };
 
-/* 0, -EPROTO or -ENOMEM; then it holds nothing. `ranks` the task has. */
+/*
+ * Unpack. 0, -EPROTO or -ENOMEM; after an error *o holds nothing. `ranks`: the number of
+ * the task's ranks.
+ */
 int spawn_origin_read(struct spawn_origin *out, const struct dvm_bytes *about,
 		      uint32_t ranks);
 void spawn_origin_free(struct spawn_origin *o);
-/* The step is a spawned one; `o` outlives it. */
+/* Note in the step that it was spawned; `o` outlives it. */
 void spawn_origin_describe(const struct spawn_origin *o, struct pmi_step *step);
-/* A line for each info key that is not honoured. */
+/* Log a line for each info key that is not honoured. */
 void spawn_note_ignored(const struct spawn_request *r, const struct log_hook *log);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvmd: the signals with which Slurm ends a step. It sends them to all processes, in
- * any order. So they are looked for before each end of a rank, and the node doubts ends
- * after a SIGCONT (node.h). By SIGTERM this process ends, as it would without any of this:
- * the zygote kills the ranks.
+ * pmi2x-dvmd: the signals with which Slurm ends a step.
+ *
+ * Slurm sends them to all processes, in any order. So this process looks for them before it
+ * handles an end of a rank, and the node doubts ends after a SIGCONT (node.h). SIGTERM ends
+ * this process, as it would without this file: the zygote kills the ranks.
  */
 #include "dvm/node/dvmd.h"
 

@@ -36,7 +36,7 @@ static void fail(const struct task *t, uint32_t rank, int code, const char *why)
 	tell_failure(t, rank, false, code, why);
 }
 
-/* ---- what ranks ask of who has started them ---- */
+/* ---- requests of ranks to their spawner ---- */
 
 static void on_reply(void *arg, void *link, const void *data, size_t len)
 {
@@ -192,7 +192,7 @@ static void on_soon(uv_timer_t *timer)
 	deliver(timer->data);
 }
 
-/* From the loop, for the agent must not be called back. */
+/* Called from the loop: an agent must not be called back. */
 static int on_control(void *arg, struct payload *frame)
 {
 	struct task *t = arg;
@@ -253,7 +253,9 @@ static void on_closed_again(uv_handle_t *handle)
 	task_destroy(handle->data);
 }
 
-/* The agent's handles have been closed with this one: in the turn after it is free. */
+/*
+ * The agent's handles have been closed with this one: the agent is free in the next turn.
+ */
 static void on_closed(uv_handle_t *handle)
 {
 	struct task *t = handle->data;
@@ -268,7 +270,7 @@ static void close_when_done(struct task *t)
 		return;
 	t->closing = true;
 	silent_end(t->silent, NULL);
-	deliver(t); /* the last may say why the task has failed */
+	deliver(t); /* the last message may have the reason */
 	uv_close((uv_handle_t *)&t->soon, on_closed);
 	t->host->gone(t->host->arg, t);
 }
@@ -304,13 +306,13 @@ static int make_agent(struct task *t)
 			    t->host->log);
 
 	if (t->agent)
-		t->registration = -1; /* taken over, also on failure */
+		t->registration = -1; /* agent_open takes it over, also on failure */
 	else
 		fd_close(&fds.region);
 	return t->agent ? 0 : rc;
 }
 
-/* Once. */
+/* Called once. */
 static void serve(struct task *t)
 {
 	int rc;
@@ -382,7 +384,7 @@ static int add_node(struct task *t, uint32_t i, const struct dvm_place *p)
 	return t->names[i] ? 0 : -ENOMEM;
 }
 
-/* One node is this one; of several it is said where they are. */
+/* A single node is this one; for several nodes the message has their ranks. */
 static int read_places(struct task *t, const struct dvm_launch *m)
 {
 	struct dvm_place p = {
@@ -469,7 +471,7 @@ static int describe_step(struct task *t, const struct dvm_launch *m)
 	return rc;
 }
 
-/* The head hears of a node that is lost, and ends the task. */
+/* The head notices the loss of the node, and ends the task. */
 static void choose_options(struct task *t)
 {
 	struct agent_options *o = &t->setup.options;

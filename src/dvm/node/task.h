@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One task with PMI on this node: its agent, and what srun is to a step: aborts, reports
- * of what failed, and the way to the head, which keeps the names of all tasks and starts
- * those that are spawned. The agent is made when a rank of this node has spoken, or
- * a frame of another node has come.
+ * One task with PMI on this node: its agent, and the services that srun has for a step:
+ * aborts, reports of failures, and the way to the head, which keeps the names of all tasks
+ * and starts spawned tasks. The agent is created when a rank of this node uses PMI, or at
+ * the first frame of another node.
  *
  *                          the agent has left
  *   SILENT ----> SERVED ------------------------> LEFT --+-- and all ranks are reaped --> gone
- *     |             | all ranks are reaped, or it is left alone: the agent leaves
- *     +-- all ranks are reaped, or it is left alone -------------------------------> gone
+ *     |             | all ranks are reaped, or task_leave_alone: the agent leaves
+ *     +-- all ranks are reaped, or task_leave_alone -------------------------------> gone
  */
 #ifndef PMI2X_DVM_TASK_H
 #define PMI2X_DVM_TASK_H
@@ -29,33 +29,36 @@
 
 struct task;
 
-/* Where tasks are; outlives them. */
+/* The owner of tasks; outlives them. */
 struct task_host {
 	struct loop *loop;
-	struct epoll_set *silent; /* of ranks that have not spoken */
+	struct epoll_set *silent; /* watches ranks that have not used PMI */
 	const char *dvm, *node; /* names */
 	const struct log_hook *log;
-	/* It is to be ended. May be said more than once, also when it is over here. */
+	/*
+	 * The task is to be ended. May be called more than once, also when it has ended
+	 * here.
+	 */
 	void (*failed)(void *arg, const struct task *t, const struct node_failure *f);
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
-	/* The head is asked about names: a frame (libpmi/control.h). 0 or a negative errno. */
+	/* Ask the head about names: a frame (libpmi/control.h). 0 or a negative errno. */
 	int (*ask_names)(void *arg, const struct task *t, const void *data, size_t len);
 	/*
-	 * ... for another task: task, instance are filled in. 0 or a negative errno. And
-	 * told that the first rank of this one, a spawned one, is there, or why it never
-	 * will be; NULL: it is.
+	 * Ask the head for another task: task, instance are filled in. 0 or a negative
+	 * errno.
 	 */
 	int (*ask_spawn)(void *arg, const struct task *t, struct dvm_spawn *m);
+	/* The first rank of this spawned task is ready, or why it never will be; NULL: it is. */
 	void (*ready)(void *arg, const struct task *t, const char *why_not);
 	/*
-	 * A message of a task's agent for the program that serves PMIx: agent_host.
-	 * NULL: nobody does.
+	 * Send a message of a task's agent to the program that serves PMIx: agent_host.
+	 * NULL: there is none.
 	 */
 	void (*pmix_send)(void *arg, const struct task *t, const void *head, size_t len,
 			  struct payload *data);
-	/* Nothing may be said to it any more; it frees itself. */
+	/* The task is over: do not call it any more; it frees itself. */
 	void (*gone)(void *arg, struct task *t);
 	void *arg;
 };
@@ -63,7 +66,7 @@ struct task_host {
 /* The name of a task in the whole DVM. */
 struct task_key {
 	uint64_t task;
-	uint64_t instance; /* as wide, so that there is no hole */
+	uint64_t instance; /* 64 bits, so that the key has no padding */
 };
 
 struct task_node {
@@ -82,55 +85,59 @@ struct task {
 	struct task_key key;
 	const struct task_host *host;
 	struct silent *silent;
-	struct agent *agent;       /* NULL: not needed yet, or it could not be made */
+	struct agent *agent;       /* NULL: not needed yet, or not created for an error */
 	struct setup setup;
 	struct spawn_origin origin; /* of a spawned one */
 	struct budget budget;
-	int registration;          /* the agent's, once there is one */
+	int registration;          /* the agent's, once it exists */
 	char jobid[DVM_JOBID_MAX], *mapping;
 	struct task_node *nodes;   /* by node id of the layout */
-	char **names;              /* of them */
+	char **names;              /* names of these nodes */
 	uint32_t nnodes;
-	uint32_t ranks;            /* here */
+	uint32_t ranks;            /* number of ranks on this node */
 	struct rank_end *ends;     /* by slot */
-	struct step_services *launcher; /* NULL until something is for it */
-	struct payload_vec control; /* for it */
-	uv_timer_t soon;           /* to look at that */
+	struct step_services *launcher; /* NULL until there is a message for it */
+	struct payload_vec control; /* messages for `launcher` */
+	uv_timer_t soon;           /* to handle `control` */
 	bool served; /* an agent has been made, or tried */
 	bool over, left, closing;
-	UT_hash_handle hh;         /* of who has it, by part */
-	UT_hash_handle hh_key;     /* by key */
+	UT_hash_handle hh;         /* in the table of tasks, by part */
+	UT_hash_handle hh_key;     /* in the table of tasks, by key */
 };
 
 /* `registration`: taken over, also on failure. NULL: no memory, or it is invalid. */
 struct task *task_create(const struct task_host *host, uint32_t part,
 			 const struct dvm_launch *m, int registration);
-/* Serve those who speak. Failures are told. */
+/* Serve the ranks that use PMI. Failures are reported. */
 void task_begin(struct task *t);
 /* A frame of the daemon at a node has come. */
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body);
-/* A message of who serves PMIx. 0 or a negative errno: it is invalid. */
+/*
+ * A message of the program that serves PMIx. 0 or a negative errno: the message is invalid.
+ */
 int task_pmix_message(struct task *t, struct payload *message);
-/* Nobody does any more: the task fails. */
+/* No program serves PMIx any more: the task fails. */
 void task_pmix_lost(struct task *t, const char *why);
 /* The head's answer about names. */
 void task_names_told(struct task *t, const void *data, size_t len);
-/* ... and about a task. */
+/* The head's answer about a task. */
 void task_spawn_told(struct task *t, const struct dvm_spawned *m);
-/* The head is lost: what it has not answered fails. */
+/* The head is lost: requests without an answer fail. */
 void task_head_lost(struct task *t);
-/* That daemon cannot be reached any more. */
+/* The daemon of this node cannot be reached any more. */
 void task_node_lost(struct task *t, uint32_t node, const char *why);
 /* A rank has been reaped. */
 void task_rank_ended(struct task *t, uint32_t slot, int32_t status);
-/* Append how its PMI is here (libpmi/status.h); nothing, where it cannot be said. */
+/*
+ * Append the state of the task's PMI here (libpmi/status.h); nothing, if it is not known.
+ */
 void task_status(struct task *t, struct buf *out);
-/* All have. */
+/* All ranks have been reaped. */
 void task_over(struct task *t);
-/* This process ends: nobody waits for anything. */
+/* This process ends: nothing is waited for. */
 void task_leave_alone(struct task *t);
-/* Before task_begin. */
+/* Free a task before task_begin. */
 void task_destroy(struct task *t);
 
 #endif

@@ -14,9 +14,9 @@
 #include "dvm/core/dvm_msg.h"
 #include "dvm/node/task.h"
 
-#define ENDED_KEPT 1024 /* tasks of which it is known that they have ended */
+#define ENDED_KEPT 1024 /* ended tasks that are remembered */
 #define EARLY_MS 60000  /* a frame waits for its task */
-#define EARLY_MAX ((size_t)64 << 20) /* bytes of those that wait */
+#define EARLY_MAX ((size_t)64 << 20) /* bytes of these frames */
 
 /* A frame whose task is not known yet. */
 struct early {
@@ -29,12 +29,12 @@ struct early {
 
 struct ended {
 	struct task_key key;
-	uint32_t position; /* this node's in it */
+	uint32_t position; /* of this node, in the task */
 };
 
 struct tasks {
 	struct loop *loop;
-	struct task_host host; /* of all */
+	struct task_host host; /* for all tasks */
 	struct tasks_ops ops;
 	void *arg;
 	struct task *all;      /* by part; task.h */
@@ -46,9 +46,9 @@ struct tasks {
 	bool closed;
 };
 
-/* ---- what tasks say ---- */
+/* ---- events of tasks ---- */
 
-/* Where it is over already, others may still have to hear of it. */
+/* Report it also when the task has ended here: other nodes may not know. */
 static void on_failed(void *arg, const struct task *task, const struct node_failure *f)
 {
 	const struct tasks *t = arg;
@@ -142,7 +142,7 @@ static void on_gone(void *arg, struct task *task)
 	HASH_DELETE(hh_key, t->by_key, task);
 }
 
-/* ---- what other daemons say ---- */
+/* ---- frames of other daemons ---- */
 
 static struct task *find_by_key(struct tasks *t, const struct task_key *key)
 {
@@ -170,7 +170,7 @@ static const struct ended *find_ended(const struct tasks *t, const struct task_k
 	return NULL;
 }
 
-/* A process that still waits for this node would do so forever. */
+/* Send a goodbye for this node: a process that waits for the node would wait forever. */
 static void say_goodbye(struct tasks *t, uint32_t node, const struct pool_frame *to,
 			uint32_t from)
 {
@@ -264,7 +264,7 @@ void tasks_node_lost(struct tasks *t, uint32_t node, const char *why)
 		task_node_lost(task, node, why);
 }
 
-/* ---- what the head says ---- */
+/* ---- messages of the head ---- */
 
 void tasks_head_says(struct tasks *t, const void *data, size_t len)
 {
@@ -296,7 +296,7 @@ void tasks_head_lost(struct tasks *t)
 		task_head_lost(task);
 }
 
-/* ---- what the node says ---- */
+/* ---- calls of the node ---- */
 
 static struct task *find(struct tasks *t, uint32_t part)
 {
@@ -334,7 +334,7 @@ void tasks_status(struct tasks *t, uint32_t part, struct buf *out)
 	task_status(find(t, part), out);
 }
 
-/* ---- what pmi2x-pmixd says ---- */
+/* ---- messages of pmi2x-pmixd ---- */
 
 bool tasks_pmix_find(const struct tasks *t, uint32_t address, uint32_t *part)
 {

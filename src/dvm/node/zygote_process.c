@@ -22,7 +22,7 @@
 #define LOOK_MS 10    /* between two looks at it */
 #define ZYGOTE "pmi2x-dvm-zygote"
 
-/* It has a moment to end by itself. */
+/* Give the zygote a moment to end by itself. */
 static void wait_for_zygote(pid_t zygote)
 {
 	for (int i = 0; i < LEAVE_MS / LOOK_MS; i++) {
@@ -47,7 +47,7 @@ static void on_told_gone(uv_timer_t *timer)
 	dvmd_finish(timer->data, 0);
 }
 
-/* That no rank is left is the last that the head hears: others may have the work now. */
+/* Send GONE, the last message to the head: no rank is left, and others may get the work. */
 static void tell_gone(struct dvmd *d)
 {
 	static const char message = DVM_GONE;
@@ -61,7 +61,7 @@ static void tell_gone(struct dvmd *d)
 	link_finish(d->head);
 }
 
-/* It has been killed, or has ended in answer to dvmd_leave. */
+/* The zygote was killed, or has ended after dvmd_leave. */
 static void on_zygote_end(void *arg, int error)
 {
 	struct dvmd *d = arg;
@@ -78,10 +78,10 @@ static void on_late(uv_timer_t *timer)
 	const struct dvmd *d = timer->data;
 
 	if (d->process > 0)
-		kill(d->process, SIGKILL); /* its ranks are killed when it has ended */
+		kill(d->process, SIGKILL); /* on_zygote_end kills its ranks */
 }
 
-/* Its end of the channel tells it; it kills its ranks, and on_zygote_end follows. */
+/* Close the channel: the zygote kills its ranks, and on_zygote_end follows. */
 void dvmd_leave(struct dvmd *d)
 {
 	dvmd_close_node(d);
@@ -89,7 +89,7 @@ void dvmd_leave(struct dvmd *d)
 	uv_timer_start(&d->late, on_late, LEAVE_MS, 0);
 }
 
-/* Each may have another's number: they are put above those first. */
+/* Each descriptor may have another's number: first move all above those. */
 static bool place_fds(const struct dvmd *d, int fd)
 {
 	const int from[] = { fd, link_fd(d->head), pool_listener(d->pool) };
@@ -187,7 +187,7 @@ int dvmd_start_zygote(struct dvmd *d)
 		become_zygote(d, ends[1]);
 	rc = d->process < 0 ? -errno : 0;
 	close(ends[1]);
-	rlimits_raise(&(struct rlimit){ 0 }); /* each rank's connection is one */
+	rlimits_raise(&(struct rlimit){ 0 }); /* the connection of each rank is a descriptor */
 	if (rc) {
 		close(ends[0]);
 		return rc;
