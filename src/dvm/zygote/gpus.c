@@ -12,9 +12,9 @@
 
 #define VARIABLES_MAX 5
 
-/* The first variable is for tasks; all are looked at for the GPUs of the DVM. */
+/* Tasks get the first variable; the GPUs of the DVM are looked for in all. */
 struct vendor {
-	const char *files; /* a pattern below /dev; NULL: it is not known */
+	const char *files; /* a pattern below /dev; NULL: not known */
 	const char *variables[VARIABLES_MAX];
 };
 
@@ -69,7 +69,7 @@ static bool is_index(const char *word)
 	return end != word && !*end;
 }
 
-/* Programs ignore the rest of a mask behind a word that is none: "-1", "NoDevFiles". */
+/* Programs ignore the rest of a mask behind an invalid word: "-1", "NoDevFiles". */
 static bool is_gpu(const char *word)
 {
 	return is_index(word) || !strncasecmp(word, "GPU-", 4) ||
@@ -86,7 +86,7 @@ static bool has_word(const struct gpus *g, const char *word)
 
 static int take_mask(struct gpus *g, const char *mask)
 {
-	char *copy = strdup(mask), *save, *word; /* its parts stay */
+	char *copy = strdup(mask), *save, *word; /* never freed: the names point into it */
 
 	if (!copy)
 		return -ENOMEM;

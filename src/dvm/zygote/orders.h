@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of pmi2x-dvmd (dvm_msg.h) in frames over a stream, and the descriptors that come
- * with some of them, in order: those of a message have come when it is whole.
+ * with some messages, in their order. The descriptors of a message have arrived when the
+ * message is whole.
  */
 #ifndef PMI2X_DVM_ORDERS_H
 #define PMI2X_DVM_ORDERS_H
@@ -10,23 +11,23 @@
 #include "libio/frames.h"
 #include "libutil/passed_fds.h"
 
-/* A message that is whole, and the one that is under way. */
+/* A whole message, and the next one, of which a part has arrived. */
 #define ORDERS_FDS (2 * PASSED_FDS_MAX)
 
 struct orders {
 	int fd;
 	struct frame_reader reader;
-	int fds[ORDERS_FDS]; /* that have come, and are not taken */
+	int fds[ORDERS_FDS]; /* arrived, and not taken */
 	unsigned count;
 };
 
 void orders_init(struct orders *o, int fd);
 /*
- * Reads what there is now, without waiting; `take` gets each message, and returns 0 or a negative
- * errno, which ends it. 0, or negative: it has an end.
+ * Read what has arrived, without waiting; `take` gets each message, and returns 0 or a
+ * negative errno, which ends the call. 0, or negative: the stream has ended.
  */
 int orders_read(struct orders *o, int (*take)(void *arg, const struct dvm_msg *m), void *arg);
-/* The next descriptor, the caller's. -1: there is none. */
+/* The next descriptor, which the caller owns. -1: there is none. */
 int orders_fd(struct orders *o);
 
 #endif

@@ -19,7 +19,7 @@
 struct part;
 
 struct rank {
-	pid_t pid; /* 0: it does not run */
+	pid_t pid; /* 0: not running */
 	struct part *part;
 	UT_hash_handle hh;
 };
@@ -29,7 +29,7 @@ struct part {
 	uint64_t task;
 	uint32_t instance;
 	uint32_t count;
-	uint32_t left; /* that have not ended */
+	uint32_t left; /* ranks that have not ended */
 	UT_hash_handle hh;
 	struct rank ranks[];
 };
@@ -135,13 +135,13 @@ void parts_signal(struct parts *p, uint32_t number, int signal)
 	for (uint32_t i = 0; part && i < part->count; i++) {
 		pid_t pid = part->ranks[i].pid;
 
-		/* It may not have made its group yet. */
+		/* The process may not have made its group yet. */
 		if (pid && kill(-pid, signal) < 0 && errno == ESRCH)
 			kill(pid, signal);
 	}
 }
 
-/* ---- what a process is ---- */
+/* ---- the task of a process ---- */
 
 static FILE *open_proc(pid_t pid, const char *name)
 {
@@ -160,7 +160,7 @@ static void take(const char *variable, const char *name, uint64_t *value)
 		(void)decimal_take(&at, UINT64_MAX, value);
 }
 
-/* False: its environment does not say. */
+/* False: not in its environment. */
 static bool find_task(pid_t pid, uint64_t *task, uint64_t *instance)
 {
 	FILE *file = open_proc(pid, "environ");
@@ -178,7 +178,10 @@ static bool find_task(pid_t pid, uint64_t *task, uint64_t *instance)
 	return *task != UINT64_MAX && *instance != UINT64_MAX;
 }
 
-/* When it was started, in ticks of the kernel: the 22nd field of proc(5). 0: it has gone. */
+/*
+ * Start of the process, in ticks of the kernel: the 22nd field of proc(5). 0: no such
+ * process.
+ */
 static uint64_t started(pid_t pid)
 {
 	FILE *file = open_proc(pid, "stat");

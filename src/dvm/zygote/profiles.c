@@ -9,7 +9,7 @@
 
 struct held_profile {
 	struct dvm_profile_msg msg;
-	char *bytes; /* that it points to */
+	char *bytes; /* memory of the texts */
 	UT_hash_handle hh;
 };
 

@@ -9,7 +9,7 @@ struct held_profile;
 
 /* Keep a copy; *all is NULL first. 0 or -ENOMEM. */
 int profiles_add(struct held_profile **all, const struct dvm_profile_msg *m);
-/* NULL: there is none. */
+/* NULL: no such profile. */
 const struct dvm_profile_msg *profiles_find(struct held_profile *all, uint32_t number);
 void profiles_forget(struct held_profile **all, uint32_t number);
 

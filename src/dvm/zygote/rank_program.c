@@ -13,14 +13,18 @@
 
 #define GPU_TEXT_MAX 1024
 
-/* A user may have hundreds, most of which differ from all others in their first letter. */
+/*
+ * A user may have hundreds of variables, most of which differ from all others in their
+ * first letter.
+ */
 static bool begins(const char *variable, const char *prefix, size_t len)
 {
 	return *variable == *prefix && !strncmp(variable, prefix, len);
 }
 
 /*
- * Is the variable one of the step or program that started the DVM, and wrong in a task?
+ * True: the variable belongs to the step or program that started the DVM, and is wrong in a
+ * task.
  */
 static bool is_foreign(const char *variable)
 {
@@ -79,7 +83,7 @@ static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
 struct pmix_list {
 	char **extra;
 	size_t *n;
-	const struct dvm_bytes *env; /* the user's */
+	const struct dvm_bytes *env; /* the user's environment */
 };
 
 static bool is_set(const struct dvm_bytes *env, const char *name)
@@ -100,7 +104,7 @@ static void set_pmix(void *arg, const char *name, const char *value, bool weak)
 		put_text(list->extra, list->n, name, value);
 }
 
-/* Nodes that are not called what their machine is may share it. */
+/* Nodes whose name is not that of their machine may share it. */
 static bool shares_machine(const char *node)
 {
 	char machine[256] = "";
@@ -124,13 +128,13 @@ static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *
 	struct pmix_list list = { extra, n, &r->profile->env };
 	const char *step = getenv("SLURM_STEP_ID");
 
-	if (step) /* without it Open MPI 4.1 takes each rank for a program of its own */
+	if (step) /* without the variable Open MPI 4.1 takes each rank for a singleton */
 		put_text(extra, n, "SLURM_STEP_ID", step);
 	put(extra, n, "PMIX_RANK", r->launch->first_rank + r->local);
 	pmix_env_each(&e, set_pmix, &list);
 }
 
-/* ---- all of them ---- */
+/* ---- the whole environment ---- */
 
 static void put_pmi(struct program *p, const struct node_rank *r,
 		    const struct resources *has)
@@ -188,7 +192,7 @@ static bool has_name(char *const *list, size_t n, const char *variable)
 	return false;
 }
 
-/* `gpus`: the node has some, and the task's are chosen for it. */
+/* `gpus`: the node has GPUs, and the task gets its own. */
 static char **make_environment(struct program *p, const struct dvm_bytes *env, bool gpus)
 {
 	char **out = calloc(dvm_texts_count(env) + p->nextra + 1, sizeof(*out));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arguments and environment of a rank: the user's, with what a task sets and without what
- * belongs to the step or program that started the DVM.
+ * Arguments and environment of a rank: the user's, with the variables that a task sets, and
+ * without those of the step or program that started the DVM.
  */
 #ifndef PMI2X_DVM_RANK_PROGRAM_H
 #define PMI2X_DVM_RANK_PROGRAM_H
@@ -18,7 +18,7 @@
 struct node_rank {
 	const struct dvm_launch *launch;
 	const struct dvm_profile_msg *profile;
-	uint32_t local; /* among the ranks here, from 0 */
+	uint32_t local; /* index among the ranks of this node */
 	struct dvm_cores cores;
 	uint64_t gpus;
 	uint32_t part;
@@ -26,14 +26,15 @@ struct node_rank {
 
 struct program {
 	char **argv, **env;
-	char *extra[EXTRA_MAX]; /* of the variables those that are its own */
+	char *extra[EXTRA_MAX]; /* variables that the program has allocated */
 	size_t nextra;
-	char *pmi_fd;           /* of these: room for the number; NULL: it has no PMI */
+	char *pmi_fd;           /* one of these: room for the number; NULL: no PMI */
 };
 
 /*
- * Make it before the fork: a child of vfork must not allocate. pmi: the rank is to have
- * PMI. 0, and then program_free frees it, or -ENOMEM. It points into the texts of *r.
+ * Make the program before the fork: a child of vfork must not allocate. pmi: the rank uses
+ * PMI. 0, and then program_free frees it, or -ENOMEM. The program points into the texts of
+ * *r.
  */
 int program_make(struct program *p, const struct node_rank *r,
 		 const struct resources *has, bool pmi);

@@ -41,7 +41,7 @@ static void add_list(cpu_set_t *set, const char *text)
 	}
 }
 
-/* The hardware threads of the core that `cpu` is of; itself when that is not known. */
+/* The hardware threads of the core of `cpu`; only `cpu` when they are not known. */
 static void siblings(unsigned cpu, cpu_set_t *out)
 {
 	char path[96], text[256] = "";
@@ -97,7 +97,7 @@ static uint64_t find_memory(void)
 
 int resources_find(struct resources *r, const struct resources_options *o)
 {
-	const char *dev = getenv("PMI2X_DVM_DEV"); /* in a test */
+	const char *dev = getenv("PMI2X_DVM_DEV"); /* set by tests */
 	int rc = 0;
 
 	memset(r, 0, sizeof(*r));

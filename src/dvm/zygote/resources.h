@@ -13,7 +13,7 @@
 enum slot_kind {
 	SLOTS_CORES,   /* a core, all its hardware threads */
 	SLOTS_THREADS, /* a hardware thread */
-	SLOTS_NUMBER,  /* nothing of the machine: ranks are not bound */
+	SLOTS_NUMBER,  /* no hardware: ranks are not bound */
 };
 
 struct resources_options {
@@ -25,22 +25,23 @@ struct resources_options {
 #define RESOURCES_GPUS_FOUND UINT32_MAX
 
 struct resources {
-	const char *node;              /* its name */
-	const char *dvm;               /* whose it is */
-	struct pmix_offer pmix;        /* its PMIx server */
+	const char *node;              /* name of the node */
+	const char *dvm;               /* name of the DVM */
+	struct pmix_offer pmix;        /* the PMIx server of the node */
 	struct ledger_resources has;
 	bool bound;                    /* ranks are bound to their slots */
 	cpu_set_t cpus[DVM_CORES_MAX]; /* by slot */
-	struct gpus gpus;              /* names NULL: their numbers */
+	struct gpus gpus;              /* names NULL: GPUs have numbers only */
 };
 
 /*
- * Find out what this process may use: its affinity, the GPUs that Slurm or the user has
- * named (gpus.h), Slurm's limit of memory or all of it. 0 or a negative errno. For the life of the process.
+ * Find the resources that this process may use: its affinity, the GPUs that Slurm or the
+ * user has named (gpus.h), Slurm's limit of memory or all memory. 0 or a negative errno. *r
+ * lives as long as the process.
  */
 int resources_find(struct resources *out, const struct resources_options *options);
 
-/* "core", "thread" or a number of slots. False: it is none of these. */
+/* Parse "core", "thread" or a number of slots. False: none of these. */
 bool resources_parse_slots(struct resources_options *o, const char *text);
 
 #endif

@@ -24,12 +24,12 @@
 #include "supervisor/user_dir.h"
 
 #define OUT_MAX ((size_t)64 << 20) /* bytes of messages of a turn */
-#define LATER_MS 5 /* until pmi2x-dvmd hears what it does not wait for */
+#define LATER_MS 5 /* delay of messages for which pmi2x-dvmd does not wait */
 #define STRAYS_MS 20  /* between two looks for strays, at least */
-#define STRAYS_PART 20 /* ... and what they cost at most: this part of the time */
+#define STRAYS_PART 20 /* ... which take at most this part of the time */
 #define LINK_END_MS 1000 /* for the head's answer, each time */
-#define SIGNALS 2       /* that are taken: SIGCHLD, SIGTERM */
-#define PMIX_END_S 10 /* for pmi2x-pmixd, which ends when pmi2x-dvmd has been killed */
+#define SIGNALS 2       /* kinds of signals: SIGCHLD, SIGTERM */
+#define PMIX_END_S 10 /* limit of waiting for pmi2x-pmixd, which ends after pmi2x-dvmd */
 
 struct zygote {
 	int signals;
@@ -37,11 +37,11 @@ struct zygote {
 	struct parts *parts;
 	struct held_profile *profiles;
 	struct orders orders;
-	struct buf out;     /* for pmi2x-dvmd, at the end of a turn, */
-	uint64_t say_ms;    /* not before this time */
-	bool reaped;        /* something, since strays were looked for */
-	uint64_t strays_ms; /* when they may be looked for again */
-	bool terminated; /* by a signal: what its ranks do is not told any more */
+	struct buf out;     /* for pmi2x-dvmd, sent at the end of a turn */
+	uint64_t say_ms;    /* ... and not before this time */
+	bool reaped;        /* a process, since the last look for strays */
+	uint64_t strays_ms; /* time of the next look for strays */
+	bool terminated; /* by a signal: ends of ranks are not reported any more */
 	bool over;
 };
 
@@ -52,7 +52,7 @@ static void say(struct zygote *z, const struct dvm_msg *m)
 		z->over = true;
 }
 
-/* As above, when nobody waits for it: it goes with the next message, or soon. */
+/* Queue a message for which no process waits: it is sent with the next one, or soon. */
 static void say_later(struct zygote *z, const struct dvm_msg *m)
 {
 	const uint64_t ms = z->out.len ? z->say_ms : clock_ms(CLOCK_MONOTONIC) + LATER_MS;
@@ -61,7 +61,7 @@ static void say_later(struct zygote *z, const struct dvm_msg *m)
 	z->say_ms = ms;
 }
 
-/* Milliseconds until it is to be called again; -1: never. */
+/* Milliseconds until the next call; -1: never. */
 static int flush(struct zygote *z)
 {
 	struct payload *frame;
@@ -112,10 +112,10 @@ static void reap(struct zygote *z, pid_t pid)
 	say(z, &m);
 }
 
-/* False: there was none. */
+/* False: there was no signal. */
 static bool note_signals(struct zygote *z)
 {
-	struct signalfd_siginfo infos[SIGNALS]; /* there is one of each at most */
+	struct signalfd_siginfo infos[SIGNALS]; /* at most one of each */
 	ssize_t n = read(z->signals, infos, sizeof(infos));
 
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(*infos); i++)
@@ -125,9 +125,10 @@ static bool note_signals(struct zygote *z)
 }
 
 /*
- * After SIGTERM, report no more ends of ranks: the head takes this node for lost. A rank
- * whose end shows may have had a signal of Slurm's that this process had at the same time.
- * A signal that was noted may be for an end that has not shown yet.
+ * After SIGTERM, report no more ends of ranks: the head takes this node for lost. Slurm may
+ * have sent the signal that ended a rank to this process, too: so read signals after an end
+ * has shown, and before it is reported. After a signal look for ends again: the end that it
+ * caused may not have shown before.
  */
 static void take_signals(struct zygote *z)
 {
@@ -147,7 +148,7 @@ static void take_signals(struct zygote *z)
 	} while (noted || who.si_pid);
 }
 
-/* ---- what pmi2x-dvmd says ---- */
+/* ---- messages of pmi2x-dvmd ---- */
 
 static void say_processes(struct zygote *z, const struct node_start *what,
 			  const struct rank_fds *fds, uint64_t *numbers)
@@ -163,7 +164,7 @@ static void say_processes(struct zygote *z, const struct node_start *what,
 		say_later(z, &m);
 }
 
-/* 0, or -EPROTO or -ENOMEM. */
+/* Handle a message. 0, or -EPROTO or -ENOMEM. */
 static int exec(struct zygote *z, const struct dvm_exec *e, const struct rank_fds *fds)
 {
 	struct node_start what = { .part = e->part, .first = e->first };
@@ -243,7 +244,7 @@ static void read_orders(struct zygote *z)
 
 /* ---- life ---- */
 
-/* The maker of the files has removed them, unless it was killed. */
+/* Remove the files of PMIx: their owner has not, if it was killed. */
 static void remove_pmix_files(const struct zygote *z)
 {
 	if (!*z->has.pmix.dir)
@@ -253,7 +254,7 @@ static void remove_pmix_files(const struct zygote *z)
 }
 
 /*
- * Kills the rest of tasks that have ended. Milliseconds until it is to be called; -1:
+ * Kill stray processes of tasks that have ended. Milliseconds until the next call; -1:
  * never.
  */
 static int look_for_strays(struct zygote *z)
@@ -279,7 +280,10 @@ static bool daemon_is_gone(void)
 	return poll(&daemon, 1, 0) > 0 && (daemon.revents & POLLHUP);
 }
 
-/* pmi2x-dvmd has been killed, and the head is told by its link: no more comes over that. */
+/*
+ * pmi2x-dvmd has been killed: tell the head over its link, which has no other messages any
+ * more.
+ */
 static void say_gone(struct zygote *z)
 {
 	static const char message = DVM_GONE;
@@ -289,12 +293,12 @@ static void say_gone(struct zygote *z)
 
 	z->over = true;
 	while (!orders_read(&z->orders, take, z))
-		; /* a link may be among these */
+		; /* an order may bring a newer link */
 	if (!frame || poll(&link, 1, LINK_END_MS) <= 0 ||
 	    send(link.fd, frame->data, frame->len, MSG_NOSIGNAL) < 0)
 		return;
 	shutdown(link.fd, SHUT_WR);
-	link.events = POLLIN; /* what is not read would reset the connection */
+	link.events = POLLIN; /* unread bytes would reset the connection */
 	while (poll(&link, 1, LINK_END_MS) > 0 && recv(link.fd, rest, sizeof(rest), 0) > 0)
 		;
 }
@@ -340,8 +344,8 @@ static int open_all(struct zygote *z)
 }
 
 /*
- * NAME SLOTS GPUS DVM: the node's name; as pmi2x-dvmd was told;
- * PMIXPORT GDS DIR: struct pmix_offer.
+ * NAME SLOTS GPUS DVM: the node's name; as in pmi2x-dvmd's options; PMIXPORT GDS DIR:
+ * struct pmix_offer.
  */
 static bool take_arguments(struct resources_options *o, int argc, char **argv)
 {

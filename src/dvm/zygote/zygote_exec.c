@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From fork to exec of a rank.
- *
- * A vfork is cheaper than a fork, but this process stands still until the program is
- * executed: for as long as its file system takes, which may be forever. So there is a
- * vfork only for a program that has been executed here before, and was so at once.
+ * From fork to exec of a rank. A vfork is cheaper than a fork, but this process stands
+ * still until the program is executed: for as long as its file system takes, which may be
+ * forever. So vfork is used only for a program that was executed here before, and without
+ * delay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +25,9 @@
 #include "libutil/hash.h"
 #include "supervisor/mpi_program.h"
 
-#define FAULTS 4096    /* places for what went wrong between fork and exec */
+#define FAULTS 4096    /* places for errors between fork and exec */
 #define QUICK 1024     /* places for programs that are executed at once */
-#define QUICK_MS 20    /* what "at once" is */
+#define QUICK_MS 20    /* limit of "at once" */
 
 /* The action that failed. */
 enum stage {
@@ -44,14 +43,14 @@ struct fault {
 	pid_t process;
 	enum stage stage;
 	int error;
-	bool bound; /* its memory is limited */
-	char what[256]; /* its path */
+	bool bound; /* a limit of the rank bounds its memory */
+	char what[256]; /* the path of the failed action */
 };
 
 static struct fault *faults;
 
 /* Hashes of a program and how it is looked for; 0: none. */
-static uint32_t quick[QUICK];    /* by itself: it may be executed after a vfork */
+static uint32_t quick[QUICK];    /* by hash: may be executed after a vfork */
 static uint32_t on_trial[FAULTS]; /* by process: executed after a fork */
 
 int zygote_exec_init(void)
@@ -82,7 +81,7 @@ static void end_trial(pid_t process, bool good)
 	*program = 0;
 }
 
-/* Another try may succeed: see node_lack.c. */
+/* True: another try may succeed, see node_lack.c. */
 static bool is_lack(const struct fault *f)
 {
 	return f->error == EMFILE || f->error == ENFILE || f->error == EAGAIN ||
@@ -102,7 +101,7 @@ const char *zygote_exec_failure(pid_t process, int status, bool *lacks)
 	struct fault *f = &faults[process % FAULTS];
 	const bool failed = f->process == process;
 
-	/* One that was killed may have waited for its program until then. */
+	/* A killed process may have waited for its program until then. */
 	end_trial(process, !failed && WIFEXITED(status));
 	*lacks = failed && is_lack(f);
 	if (!failed)
@@ -133,7 +132,7 @@ static void make_parents(char *path)
 {
 	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = '\0';
-		(void)mkdir(path, 0777); /* if it is needed, open fails */
+		(void)mkdir(path, 0777); /* if the directory is missing, open fails */
 		*at = '/';
 	}
 }
@@ -178,7 +177,7 @@ static bool has_paths(const struct dvm_launch *l)
 	return l->output == DVM_OUTPUT_FILE || l->error.len || l->cwd.len;
 }
 
-/* Rank 0 reads the task's input, and others nothing. */
+/* Rank 0 reads the task's input; other ranks read /dev/null. */
 static int open_input(const struct node_rank *r, int null)
 {
 	const char *at = r->launch->input.data;
@@ -227,7 +226,7 @@ static void open_pmi(const struct node_rank *r, int registration, char *number)
 	fail(STAGE_PMI, "");
 }
 
-/* As execvp finds it; "" when it does not. */
+/* The path that execvp finds; "" if none. */
 static void find_program(char out[PATH_MAX], const char *name)
 {
 	const char *path = getenv("PATH");
@@ -244,7 +243,7 @@ static void find_program(char out[PATH_MAX], const char *name)
 	}
 }
 
-/* Each of its ranks would be alone, and none would say so. */
+/* Warn of a program whose ranks would each be a singleton, without a message. */
 static void warn_of_pmix(const struct node_rank *r, const struct resources *has,
 			 const char *program)
 {
@@ -277,8 +276,10 @@ static void become(const struct node_rank *r, const struct resources *has,
 	zygote_limits_begin(&r->profile->limits);
 	if (p->pmi_fd)
 		open_pmi(r, fds->registration, p->pmi_fd);
-	/* Not a session: where those are scheduled as groups, ranks of a busy node
-	   would wait for one another, and for pmi2x-dvmd, as for strangers. */
+	/*
+	 * Make a process group, not a session. If sessions are scheduled as groups, ranks
+	 * of a busy node would wait for one another, and for pmi2x-dvmd.
+	 */
 	setpgid(0, 0);
 	reset_signals();
 	bind_to_cores(r, has);
@@ -292,9 +293,9 @@ static void become(const struct node_rank *r, const struct resources *has,
 	_exit(126);
 }
 
-/* ---- which way ---- */
+/* ---- vfork or fork ---- */
 
-/* The program and how it is looked for; not 0. */
+/* The hash of the program and of how it is looked for; not 0. */
 static uint32_t hash_program(const struct node_rank *r, const char *program)
 {
 	const uint32_t hash = hash_seeded(r->profile->number, program, strlen(program));
@@ -323,7 +324,7 @@ static pid_t start(const struct node_rank *r, const struct resources *has,
 	uint32_t *known = &quick[program % QUICK];
 	pid_t pid;
 
-	/* To open what a user has named may take forever, too. */
+	/* Also opening a file that a user has named may take forever. */
 	if (*known == program && !has_paths(r->launch))
 		return start_at_once(r, has, fds, p, known);
 	pid = fork();
@@ -344,7 +345,7 @@ pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
 
 	if (rc)
 		return rc;
-	environ = p.env; /* its PATH counts */
+	environ = p.env; /* execvp uses its PATH */
 	pid = start(rank, has, fds, &p);
 	if (pid < 0)
 		pid = -errno;

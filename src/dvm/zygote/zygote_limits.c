@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits of this process and of ranks. This process has two descriptors and more for each
- * task, and all its processes: it raises its soft limits. A rank has those of the client
- * that submitted the task. Some descriptors are for ranks alone, between fork and exec: so
- * a start fails in this process, which can try again, and not in the rank.
+ * Limits of this process and of ranks.
+ *
+ * This process has at least two descriptors for each task, and all processes of tasks: it
+ * raises its soft limits. A rank has the limits of the client that submitted the task. Some
+ * descriptors are reserved for ranks between fork and exec: without a free descriptor the
+ * start fails in this process, which can try again, and not in the rank.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -13,8 +15,8 @@
 
 #define FOR_RANKS 16 /* descriptors */
 
-static struct rlimit own[DVM_LIMITS]; /* as they were */
-static struct rlimit now[DVM_LIMITS]; /* a rank has these when it is forked */
+static struct rlimit own[DVM_LIMITS]; /* before zygote_limits_init */
+static struct rlimit now[DVM_LIMITS]; /* a rank has these after the fork */
 
 void zygote_limits_init(void)
 {

@@ -5,7 +5,7 @@
 
 #include "dvm/zygote/zygote.h"
 
-/* Taken out of those of the part. */
+/* Take a rank's resources from those of the part. */
 static void share(struct node_rank *r, struct dvm_cores *cores, uint64_t *gpus,
 		  uint32_t each_cores, uint32_t each_gpus)
 {
@@ -18,7 +18,7 @@ static void share(struct node_rank *r, struct dvm_cores *cores, uint64_t *gpus,
 	}
 }
 
-/* 0 or a negative errno. */
+/* Start one rank. 0 or a negative errno. */
 static int start_rank(struct parts *parts, const struct node_rank *rank,
 		      const struct resources *has, const struct rank_fds *fds,
 		      uint64_t *process)
