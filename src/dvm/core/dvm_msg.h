@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the head of a DVM and the daemon of a node, and between that and its
- * fork server, the zygote. A frame carries any number of messages, one after another: what
- * came up in one turn of the loop goes together. Head and daemon prove themselves before
- * (libio/handshake.h); what is read is checked all the same.
+ * Messages between the head of a DVM and the daemon of a node, and between the daemon and
+ * its fork server, the zygote. A frame carries the messages of one turn of the loop, one
+ * after another. Head and daemon prove themselves before (libio/handshake.h). The reader
+ * checks all messages nevertheless.
  *
  *   node                      head
  *   REGISTER            ->
  *                       <-    PROFILE, before the first task that has it
  *                       <-    LAUNCH for each task, or part of one, of the node
- *   STARTED             ->    with what follows, or soon
+ *   STARTED             ->    with the next message, or soon
  *   BULK, OUTPUT        ->    forwarded output: within the part's window
  *                       <-    CREDIT: clients have read some of it
  *   FAILING             ->    a rank has failed: the part is being ended
- *   FAILED              ->    the task has, on a node where its ranks have ended well
+ *   FAILED              ->    the task has failed, on a node where its ranks have ended well
  *                       <-    SIGNAL
- *                       <-    ASK: how is a task?
- *   TOLD                ->    in answer; of one with PMI, twice
+ *                       <-    ASK: the state of a task, for a client
+ *   TOLD                ->    the answer; two of them for a task with PMI
  *   NAMES               ->    a rank publishes or looks up names
- *                       <-    NAMES, in answer
- *   SPAWN               ->    a rank wants another task
- *   READY               ->    the first rank of that one is there, or never will be
- *                       <-    SPAWNED: it is, or why not
+ *                       <-    NAMES, the answer
+ *   SPAWN               ->    a rank spawns another task
+ *   READY               ->    the first rank of that task is ready, or never will be
+ *                       <-    SPAWNED: the first rank is ready, or why not
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
- *                       <-    DONE: how it has ended is in the journal; of a LAUNCH that
- *                             wants its end to be kept until then
- *   LEASE               ->    the time, again and again (lease.h)
- *                       <-    LEASE, the same in answer
+ *                       <-    DONE: the end is in the journal; only for a LAUNCH whose
+ *                             end is kept until then
+ *   LEASE               ->    the time, at intervals (lease.h)
+ *                       <-    LEASE, the answer, with the same time
  *                       <-    LEAVE
  *                       <-    STOP: end what runs, and leave
- *   GONE                ->    no rank runs any more, and none will be started: the last
+ *   GONE                ->    the last message: no rank runs or will be started
  *
- * A head that goes on where another was lost comes to the nodes that wait for it. So does a
- * head that has given a node up, which then says STOP:
+ * A head that goes on after another was lost connects to the nodes that wait for it. So
+ * does a head that has given a node up, and then sends STOP:
  *
- *                       <-    CALL: which head it is; a frame of its own
+ *                       <-    CALL: the epoch of the head; a frame of its own
  *                       <-    ADOPT
  *   REGISTER            ->
  *   HELD                ->    for each part that runs, or whose end is kept
- *   FAILING, ENDED      ->    of those
+ *   FAILING, ENDED      ->    of these parts
  *
- * What the head says for who serves PMI is in a frame of its own: dvm_msg_for_pmi.
+ * The head's messages for the server of PMI are in frames of their own: dvm_msg_for_pmi.
  *
  * The daemon never waits for the zygote, which stands still where a file system hangs. Parts
- * (node.h) have numbers, and so have their ranks here, from 0:
+ * (node.h) have numbers, and so have their ranks on this node, from 0:
  *
  *   daemon              zygote
- *                       <-    RESOURCES: what the node has
+ *                       <-    RESOURCES: the resources of the node
  *   PROFILE             ->    before the first EXEC with it
  *   FORGET              ->    no EXEC with it follows
  *   EXEC                ->    start ranks; their descriptors come along
- *                       <-    PROCESSES: these have been; or why the next could not
- *   GIVE_UP             ->    it is not tried again: the task runs until the others end
- *   KILL                ->    a signal to the ranks that run
+ *                       <-    PROCESSES of started ranks, and the error of the next one
+ *   GIVE_UP             ->    no new try of that rank: the task ends with the other ranks
+ *   KILL                ->    a signal to the running ranks
  *                       <-    EXITED: a rank has ended
  *   HEAD_LINK           ->    the link to another head comes along, for zygote.h
  */
@@ -72,14 +72,14 @@
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
 #define DVM_INPUT_MAX ((size_t)1 << 20)   /* bytes of a task's standard input */
-#define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of where a task's ranks are */
-#define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
+#define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of the places of a task's ranks */
+#define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of a report on a task */
 #define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
 #define DVM_NAMES_MAX ((size_t)2 << 20)    /* bytes of a request about names */
-/* Bytes of LAUNCH. */
+/* Limit of the bytes of a LAUNCH. */
 #define DVM_LAUNCH_MAX \
 	(2 * DVM_COMMAND_MAX + DVM_INPUT_MAX + DVM_PLACES_MAX + DVM_SPAWN_MAX)
-#define DVM_WINDOW_MIN 4096  /* bytes of a part's output that nobody has read, at least */
+#define DVM_WINDOW_MIN 4096  /* the smallest window: unread bytes of a part's output */
 #define DVM_OUTPUT_EXTRA 128 /* bytes that each piece of output counts beyond its own */
 
 enum dvm_msg_type {
@@ -119,7 +119,7 @@ enum dvm_msg_type {
 	DVM_MSG_TYPES,
 };
 
-/* Bytes of somebody else's: not terminated. */
+/* Bytes that the struct does not own: not terminated. */
 struct dvm_bytes {
 	const void *data;
 	size_t len;
@@ -129,12 +129,12 @@ struct dvm_bytes {
 struct dvm_register {
 	uint32_t version;
 	struct ledger_resources has;
-	uint16_t port; /* where it listens for others of the DVM; 0: nowhere */
+	uint16_t port; /* port for other daemons of the DVM; 0: none */
 	struct dvm_bytes name;
 	struct dvm_bytes build;
 };
 
-/* Where a daemon listens. */
+/* The address at which a daemon listens. */
 struct dvm_address {
 	uint8_t ip[16]; /* IPv4 in its mapped form */
 	uint16_t port;
@@ -143,12 +143,12 @@ struct dvm_address {
 /* A node of a task, the first ranks first. */
 struct dvm_place {
 	uint32_t node;  /* in the DVM */
-	uint32_t ranks; /* that follow those of the place before */
+	uint32_t ranks; /* the next ranks after those of the place before */
 	struct dvm_address address;
 	struct dvm_bytes name;
 };
 
-/* Where a task runs, in what environment: sent once for many tasks. */
+/* The working directory, environment and limits of tasks: sent once for many tasks. */
 struct dvm_profile_msg {
 	uint32_t number;
 	struct dvm_bytes cwd;
@@ -157,45 +157,46 @@ struct dvm_profile_msg {
 };
 
 enum dvm_output {
-	DVM_OUTPUT_TAIL,    /* the last bytes come back with the result */
-	DVM_OUTPUT_FILE,    /* to a file of the node's, and the tail of stderr back */
-	DVM_OUTPUT_FORWARD, /* as it comes */
+	DVM_OUTPUT_TAIL,    /* the last bytes are part of the result */
+	DVM_OUTPUT_FILE,    /* to a file on the node; the tail of stderr is part of the result */
+	DVM_OUTPUT_FORWARD, /* sent as the ranks write */
 	DVM_OUTPUT_NONE,
 	DVM_OUTPUTS,
 };
 
 struct dvm_launch {
 	uint64_t task;
-	uint32_t instance;  /* the how manieth try it is, from 0 */
+	uint32_t instance;  /* number of the try, from 0 */
 	uint32_t profile;
 	uint32_t ranks;     /* of the task */
 	uint32_t nodes;     /* of the task */
-	uint32_t node;      /* among these, from 0 */
+	uint32_t node;      /* index among these nodes, from 0 */
 	uint32_t first_rank, ranks_here;
 	struct dvm_cores cores;
 	uint64_t gpus;
-	uint32_t limit_s;   /* then it is ended; 0: never */
+	uint32_t limit_s;   /* limit of the running time; 0: none */
 	uint32_t grace_ms;  /* between SIGTERM and SIGKILL */
-	uint32_t universe;  /* ranks that the DVM can hold of it and what it spawns */
-	bool pmi;           /* also when it has one rank only */
-	bool keep;          /* its end, until DONE */
-	bool append;        /* to files, whatever is in them */
+	uint32_t universe;  /* ranks that the DVM can hold of the task and of those that it
+	                       spawns */
+	bool pmi;           /* also for a task of one rank */
+	bool keep;          /* keep its end until DONE */
+	bool append;        /* append to files; else empty them first */
 	enum dvm_output output;
 	uint32_t window;    /* of DVM_OUTPUT_FORWARD: see DVM_WINDOW_MIN */
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
 	struct dvm_bytes error; /* the file of stderr, a text; or empty */
 	struct dvm_bytes cwd;   /* in place of the profile's, a text; or empty */
-	struct dvm_bytes places; /* of a task on several nodes, each packed; else
-	                            empty, or they are too many */
-	struct dvm_bytes spawned; /* of who has spawned it: dvm_spawn.about; or empty */
+	struct dvm_bytes places; /* of a task on several nodes, each packed; empty: one node,
+	                            or too many places */
+	struct dvm_bytes spawned; /* by its spawner: dvm_spawn.about; or empty */
 	struct dvm_bytes input;   /* standard input of rank 0; or empty */
 };
 
 struct dvm_signal {
 	uint64_t task;
 	uint32_t instance;
-	uint32_t number; /* 0: end it, SIGTERM first */
+	uint32_t number; /* 0: end the part, SIGTERM first */
 };
 
 struct dvm_started {
@@ -233,14 +234,14 @@ struct dvm_output_msg {
 	struct dvm_bytes data;
 };
 
-/* Clients have read this of a part's output; each piece counts dvm_output_cost(). */
+/* Clients have read these bytes of a part's output; each piece counts dvm_output_cost(). */
 struct dvm_credit {
 	uint64_t task;
 	uint32_t instance;
 	uint32_t bytes;
 };
 
-/* Descriptors, processes or memory that a node had not for the start of a part. */
+/* Descriptors, processes or memory that a node lacked for the start of a part. */
 enum dvm_lack {
 	DVM_LACK_NONE,
 	DVM_LACK_WAITED, /* the part has waited long enough: the task may run elsewhere */
@@ -249,20 +250,20 @@ enum dvm_lack {
 	DVM_LACKS,
 };
 
-/* How the ranks of one node have ended. */
+/* The ends of a task's ranks on one node. */
 struct dvm_ended {
 	uint64_t task;
 	uint32_t instance;
 	int32_t status;    /* wait status of the first rank that failed, else 0 */
-	uint32_t rank;     /* which */
-	bool not_started;  /* it could not be: status is 127 or 126, why says it */
+	uint32_t rank;     /* number of that rank */
+	bool not_started;  /* not startable: status is 127 or 126, why has the reason */
 	bool too_long;     /* limit_s was reached */
-	bool told;         /* the head has ended it: its status is no cause */
-	enum dvm_lack lack; /* of the node: the task has not failed */
-	bool any_started;  /* a rank was, though the part lacked something */
+	bool told;         /* the head has ended it: its status is not the cause */
+	enum dvm_lack lack; /* the node lacks something: the task has not failed */
+	bool any_started;  /* a rank was started, though the part lacked something */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
-	uint64_t user_us, system_us;   /* of all */
-	uint64_t peak_kib;             /* of the largest */
+	uint64_t user_us, system_us;   /* sums over all ranks */
+	uint64_t peak_kib;             /* of the largest rank */
 	struct dvm_bytes why;
 	struct dvm_bytes out, err;     /* tails */
 };
@@ -291,33 +292,33 @@ struct dvm_names {
 struct dvm_spawn {
 	uint64_t task;
 	uint32_t instance;
-	uint32_t token; /* to say in answer */
+	uint32_t token; /* repeated in the answer */
 	uint32_t ranks;
 	struct dvm_bytes argv;
-	struct dvm_bytes about; /* for who serves its PMI; not empty */
+	struct dvm_bytes about; /* for the process that serves the new task's PMI; not empty */
 };
 
 struct dvm_ready {
 	uint64_t task;
 	uint32_t instance;
-	struct dvm_bytes why; /* it never will be; empty: it is there */
+	struct dvm_bytes why; /* why the rank will never be ready; empty: it is */
 };
 
 struct dvm_spawned {
-	uint64_t task;  /* who wanted it */
+	uint64_t task;  /* the task that asked */
 	uint32_t instance;
 	uint32_t token;
-	uint64_t spawned; /* the other one, */
+	uint64_t spawned; /* the new task, */
 	uint32_t spawned_instance;
-	struct dvm_bytes why; /* or why there is none */
+	struct dvm_bytes why; /* ... or the reason why there is none */
 };
 
-/* Start ranks of a part, from its `first` one here on. */
+/* Start ranks of a part, from its rank `first` on this node on. */
 struct dvm_exec {
 	uint32_t part, first;
-	uint32_t profile; /* of PROFILE to the zygote */
-	bool pmi;         /* descriptors: pipes for stdout and stderr; this: and registration */
-	struct dvm_bytes launch; /* the message */
+	uint32_t profile; /* number in PROFILE to the zygote */
+	bool pmi;         /* pipes for stdout and stderr come along; with PMI registration too */
+	struct dvm_bytes launch; /* the message LAUNCH */
 };
 
 struct dvm_kill {
@@ -326,54 +327,54 @@ struct dvm_kill {
 
 struct dvm_processes {
 	uint32_t part;
-	int32_t error; /* 0: all have been started; else a negative errno of the next one */
+	int32_t error; /* 0: all have been started; else the negative errno of the next rank */
 	struct dvm_bytes numbers; /* uint64_t each */
 };
 
 struct dvm_exited {
 	uint32_t part, slot;
 	int32_t status; /* as of wait */
-	bool lacks;     /* it was not started, for the node lacks something; else see why */
+	bool lacks;     /* not started, because the node lacks something; else see why */
 	uint64_t user_us, system_us, peak_kib;
-	struct dvm_bytes why; /* it was not started; empty: it was */
+	struct dvm_bytes why; /* why it was not started; empty: it was */
 };
 
-/* How is the task? The answer goes to a client. */
+/* Ask for the state of a task. The answer goes to a client. */
 struct dvm_ask {
 	uint64_t task;
 	uint32_t instance;
-	uint32_t node;   /* among those of the task */
+	uint32_t node;   /* index among the nodes of the task */
 	uint32_t client;
 };
 
 enum dvm_told_what {
-	DVM_TOLD_RANKS, /* of the node: struct dvm_rank, packed; empty: all have ended */
-	DVM_TOLD_PMI,   /* libpmi/status.h; empty: no rank has begun with it */
+	DVM_TOLD_RANKS, /* struct dvm_rank of the node's ranks, packed; empty: all have ended */
+	DVM_TOLD_PMI,   /* libpmi/status.h; empty: no rank has used PMI */
 	DVM_TOLDS,
 };
 
 struct dvm_told {
 	struct dvm_ask about;
 	enum dvm_told_what what;
-	bool pmi;       /* of ranks: the other follows */
+	bool pmi;       /* in DVM_TOLD_RANKS: DVM_TOLD_PMI follows */
 	struct dvm_bytes data;
 };
 
 struct dvm_rank {
 	uint32_t rank;
 	uint64_t process;
-	char state;      /* as in /proc/PID/stat; '-': it has ended; '+': not started */
-	uint64_t cpu_us; /* that it has used */
+	char state;      /* as in /proc/PID/stat; '-': ended; '+': not started */
+	uint64_t cpu_us; /* used so far */
 };
 
 struct dvm_msg {
 	enum dvm_msg_type type;
 	union {
 		struct dvm_register reg;
-		struct dvm_profile_msg profile; /* FORGET: number only */
+		struct dvm_profile_msg profile; /* FORGET has the number only */
 		struct dvm_launch launch;
 		struct dvm_signal signal;
-		struct dvm_started started; /* FAILING, DONE, too */
+		struct dvm_started started; /* also of FAILING and DONE */
 		struct dvm_held held;
 		struct dvm_call call;
 		struct dvm_stop stop;
@@ -390,36 +391,41 @@ struct dvm_msg {
 		struct dvm_ready ready;
 		struct ledger_resources resources;
 		struct dvm_exec exec;
-		uint32_t give_up; /* a part */
+		uint32_t give_up; /* number of a part */
 		struct dvm_kill kill;
 		struct dvm_processes processes;
 		struct dvm_exited exited;
 	};
 };
 
-/* Append it. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM; then nothing is appended. */
+/*
+ * Append a message. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM; after an error nothing is appended.
+ */
 int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
-/* The next of a frame; points into it. 0 or -EPROTO. */
+/* Read the next message of a frame; *m points into the frame. 0 or -EPROTO. */
 int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
 
-/* Is a frame of the head's for who serves PMI? It is one message then. */
+/*
+ * True: the head's frame is for the part of the daemon that serves PMI; it is one message
+ * then.
+ */
 bool dvm_msg_for_pmi(const void *data, size_t len);
-/* Is it the head's answer to LEASE, which is a frame of its own, too? */
+/* True: the frame is the head's answer to LEASE, which is a frame of its own, too. */
 bool dvm_msg_is_lease(const void *data, size_t len);
 
 /*
- * Is it a frame that begins with BULK? It has output, and ends of parts after their output:
- * control messages may overtake it.
+ * True: the frame begins with BULK: it has output, and ends of parts after their output.
+ * Control messages may overtake it.
  */
 bool dvm_msg_is_bulk(const void *data, size_t len);
 
-/* A piece of output counts this in a window: many small ones need memory, too. */
+/* The cost of a piece of output in a window: small pieces need memory, too. */
 static inline uint64_t dvm_output_cost(size_t len)
 {
 	return (uint64_t)len + DVM_OUTPUT_EXTRA;
 }
 
-/* An exit status as a shell says it. */
+/* The exit code that a shell gives for a wait status. */
 static inline int dvm_exit_code(int32_t status)
 {
 	return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
@@ -427,25 +433,28 @@ static inline int dvm_exit_code(int32_t status)
 
 #define DVM_JOBID_MAX 320
 
-/* The name of a task in PMI: each try is another job. */
+/* The name of a task in PMI: each try is a new job. */
 void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
 	       uint32_t instance);
 
-/* A field of bytes with their length, at most `max` when they are read. */
+/* Encode or decode bytes with their length; decoding accepts at most `max`. */
 void dvm_code_bytes(struct coder *c, struct dvm_bytes *v, size_t max);
 
-/* A copy of a profile, which points into the bytes that are returned; free() them. NULL: no memory. */
+/*
+ * Copy a profile. *out points into the bytes that are returned; free() them. NULL: no
+ * memory.
+ */
 char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg *m);
 
 int dvm_place_pack(struct buf *b, const struct dvm_place *p);
-/* The next of places; points into them. 0 or -EPROTO. */
+/* Read the next place; *p points into the bytes. 0 or -EPROTO. */
 int dvm_place_unpack(struct cursor *c, struct dvm_place *p);
 
 int dvm_rank_pack(struct buf *b, const struct dvm_rank *r);
-/* The next of ranks. 0 or -EPROTO. */
+/* Read the next rank. 0 or -EPROTO. */
 int dvm_rank_unpack(struct cursor *c, struct dvm_rank *r);
 
-/* Is it a list of texts, each with its NUL, `min` or more of them? */
+/* True: a list of texts, each with its NUL, at least `min` of them. */
 bool dvm_texts_ok(const struct dvm_bytes *b, size_t min);
 /* The next text of such a list, or NULL; start with NULL. */
 const char *dvm_texts_next(const struct dvm_bytes *b, const char *text);

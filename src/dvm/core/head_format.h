@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Texts of clients and of the journal: dvm/json reads and writes them. The core has them as
- * bytes, and asks this table.
+ * Texts of clients and of the journal: dvm/json reads and writes them. The core keeps them
+ * as bytes, and calls these functions.
  */
 #ifndef PMI2X_DVM_HEAD_FORMAT_H
 #define PMI2X_DVM_HEAD_FORMAT_H
@@ -11,20 +11,21 @@
 /* A task that is being read. */
 struct spec_reading {
 	struct dvm_head *h;
-	void *source;               /* the format's, while it reads */
-	struct task_spec spec;      /* to be freed, also when a key is wrong */
+	void *source;               /* used by the format while it reads */
+	struct task_spec spec;      /* freed by the caller, also when a key is wrong */
 	uint64_t line;              /* see journal_submit */
-	struct head_spawn *spawned; /* NULL: a client wants it */
-	bool may_not_fit;           /* nodes that it needs are lost: it waits */
+	struct head_spawn *spawned; /* NULL: submitted by a client */
+	bool may_not_fit;           /* lost nodes are needed: the task waits */
 	const char *key;            /* the wrong key; NULL: all are right */
-	bool full;                  /* only that the queue has no room now */
+	bool full;                  /* the only error: the queue is full */
 	char why[256];
 };
 
-/* A node whose ranks are to end, and that has said nothing for some time. */
+/* A silent node whose ranks are to end. */
 struct silent_node {
 	const char *name;
-	double silent, until; /* seconds; seconds since 1970: then its ranks have ended */
+	double silent, until; /* seconds of silence; seconds since 1970 when its ranks have
+	                         ended */
 };
 
 enum head_event_type {
@@ -36,7 +37,7 @@ enum head_event_type {
 	EVENT_GROWN,     /* the late answer to "grow" */
 };
 
-/* An event for a client. All is the caller's. */
+/* An event for a client. The caller owns all memory. */
 struct head_event {
 	enum head_event_type type;
 	union {
@@ -61,7 +62,7 @@ struct head_event {
 			const struct dvm_told *m;
 		} told;
 		struct {
-			const char *tag; /* of the request, as its text; NULL: none */
+			const char *tag; /* tag of the request, as its text; NULL: none */
 			const char *why; /* reason of a failure; NULL: none */
 			uint32_t nodes;
 		} grown;
@@ -69,17 +70,19 @@ struct head_event {
 };
 
 struct head_format {
-	/* A task of the journal, or that write_spawned has written. */
+	/* Read a task of the journal, or one that write_spawned has written. */
 	void (*read_task)(struct spec_reading *r, const struct dvm_bytes *text);
-	/* 0, -EILSEQ: an argument is not text; -ENOMEM. */
+	/* Write a spawned task. 0; -EILSEQ: an argument is not text; -ENOMEM. */
 	int (*write_spawned)(const struct head_task *parent, const struct dvm_spawn *m,
 			     struct buf *out);
-	/* An event, with its newline. 0 or a negative errno. */
+	/* Write an event, with its newline. 0 or a negative errno. */
 	int (*write_event)(const struct head_event *e, struct buf *out);
-	/* The end of a task: behind others of an event, or as the first of a new one. */
+	/*
+	 * Write the end of a task: behind others of an event, or as the first of a new one.
+	 */
 	int (*write_result)(const struct dvm_head *h, const struct head_task *t, bool first,
 			    struct buf *out);
-	/* After the last result of an event, with its newline. */
+	/* Write the rest of such an event, with its newline. */
 	int (*close_results)(struct buf *out);
 };
 

@@ -12,7 +12,7 @@ int head_add_name(struct dvm_head *h, uint32_t node);
 /* The node, which was added last, is not. */
 void head_drop_name(struct dvm_head *h, uint32_t node);
 void head_forget_names(struct dvm_head *h);
-/* Has a node of this name been lost? */
+/* True: a node of this name has been lost. */
 bool head_has_lost_name(const struct dvm_head *h, const char *name);
 /* Add a node to a list, unless it is in it. Take the first out: NODE_NONE when there is none. */
 void head_list_node(struct dvm_head *h, enum node_list list, uint32_t node);

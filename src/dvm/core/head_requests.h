@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests of clients to the head, as calls: dvm/json makes them of texts, and answers with
- * client_send_at.
+ * Requests of clients to the head, as calls: dvm/json calls them for the requests that it
+ * reads, and answers with client_send_at.
  */
 #ifndef PMI2X_DVM_HEAD_REQUESTS_H
 #define PMI2X_DVM_HEAD_REQUESTS_H
 
 #include "dvm/core/head_format.h"
 
-/* Why a request is refused. */
+/* The reason why a request is refused. */
 struct head_refusal {
 	char why[DVM_TEXT_MAX];
 };
 
-/* Returns false. */
+/* Write the reason. Returns false. */
 bool head_refuse(struct head_refusal *no, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- head_lookup.c ---- */
 
 const char *head_node_name(const struct dvm_head *h, uint32_t node);
-/* The node of this name, rather one that is not lost, or NODE_NONE. */
+/* The node of this name, preferably one that is not lost, or NODE_NONE. */
 uint32_t head_find_node(const struct dvm_head *h, const char *name);
 bool head_is_ready(const struct dvm_head *h);
-/* Could a task of this DVM have this number? */
+/* True: a task of this DVM can have this number. */
 bool head_is_own_id(const struct dvm_head *h, uint64_t id);
 struct head_task *task_find(struct dvm_head *h, uint64_t id);
 struct head_client *client_find(struct dvm_head *h, uint32_t number);
 
 /* ---- head_client.c ---- */
 
-/* How many clients stay connected, without this one. */
+/* The number of connected clients that stay, without this one. */
 int head_other_clients(const struct dvm_head *h, const struct head_client *c);
 
 /* The fate of tasks that have not ended. */
@@ -43,7 +43,7 @@ enum head_work {
 	WORKS,
 };
 
-/* The DVM ends. */
+/* End the DVM. */
 bool head_down(struct dvm_head *h, const struct head_client *c, enum head_work work,
 	       struct head_refusal *no);
 
@@ -53,40 +53,48 @@ bool head_down(struct dvm_head *h, const struct head_client *c, enum head_work w
 void head_drain_node(struct dvm_head *h, uint32_t node, const char *why);
 void head_undrain_node(struct dvm_head *h, uint32_t node);
 
-/* Nodes by their names, or any: then only their number is given. */
+/* Nodes by their names, or any nodes: then only their number is given. */
 struct node_names {
 	int64_t count;
 	const char *const *names; /* NULL: any; a name that is NULL is refused */
 };
 
-/* Start daemons there; job 0: in this one. The client is told when they have registered. */
+/*
+ * Start daemons on these nodes; job 0: in this job. The client gets an event when they have
+ * registered.
+ */
 bool head_grow(struct dvm_head *h, const struct head_client *c, const char *tag,
 	       const struct node_names *n, int64_t job, struct head_refusal *no);
-/* Daemons leave, after this time for what runs there; NULL: when it has ended. */
+/* Remove nodes, after this time for what runs there; NULL: when it has ended. */
 bool head_shrink(struct dvm_head *h, const struct node_names *n, const int64_t *grace_s,
 		 struct head_refusal *no);
 
 /* ---- head_unreached.c ---- */
 
-/* Nodes that are silent for this time in ms, to be freed; *count is 0 without memory. */
+/*
+ * Nodes that have been silent for this time in ms, to be freed; *count is 0 without memory.
+ */
 struct silent_node *head_unreached(const struct dvm_head *h, uint64_t silent, size_t *count);
 
 /* ---- head_wait.c ---- */
 
-/* 0 or -ENOMEM. A task that has ended is told of in this turn. */
+/*
+ * Watch a task for a client. 0 or -ENOMEM. The end of an ended task is reported in this
+ * turn.
+ */
 int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
 /*
- * Tell the client of all tasks that have ended and that no client has waited for. Returns
- * the number of results that it gets; c->unkept counts those that are not kept.
+ * Report to the client all ended tasks for which no client has waited. Returns the number
+ * of results that the client gets; c->unkept counts those that are not kept.
  */
 size_t wait_unwaited(struct dvm_head *h, struct head_client *c);
-/* The client has reported a task, or all, of which it was told. */
+/* The client has received the reported end of a task, or of all. */
 void wait_confirm(struct dvm_head *h, const struct head_client *c, uint64_t task);
 void wait_confirm_all(struct dvm_head *h, struct head_client *c);
 
 /* ---- head_profile.c ---- */
 
-/* Define it, or find the same; one use is counted. NULL: no memory. */
+/* Define a profile, or find the same; one use is counted. NULL: no memory. */
 struct head_profile *profile_define(struct dvm_head *h, const char *id,
 				    const char *cwd, struct buf *env,
 				    const struct dvm_limits *limits);
@@ -94,18 +102,19 @@ struct head_profile *profile_find(struct dvm_head *h, const char *id);
 
 /* ---- head_submit.c ---- */
 
-/* A key is wrong: the first that is counts. */
+/* Note a wrong key, unless one was noted before. */
 void spec_wrong(struct spec_reading *r, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /*
- * Around the tasks of a request, whose records are written together, or not at all. 0, or
- * why they are not written: then task_undo each. *at: where they are safe.
+ * Call submit_begin and submit_end around the tasks of a request, whose records are written
+ * together, or not at all. 0, or the errno of writing: then task_undo each task. *at: the
+ * position at which they are safe.
  */
 int submit_begin(struct dvm_head *h);
 int submit_end(struct dvm_head *h, uint64_t *at);
 /*
- * A task that has been read; r->spec is taken over. `tied`: to this client, 0: to none;
- * `text`: for the journal. NULL: it is refused, and `r` says why.
+ * Submit a task that has been read; r->spec is taken over. `tied`: to this client, 0: to
+ * none; `text`: for the journal. NULL: the task is refused, and `r` has the reason.
  */
 struct head_task *submit_read(struct spec_reading *r, struct head_profile *p, uint32_t tied,
 			      const struct dvm_bytes *text);
@@ -113,32 +122,35 @@ struct head_task *submit_read(struct spec_reading *r, struct head_profile *p, ui
 /* ---- head_task.c ---- */
 
 void task_cancel(struct dvm_head *h, struct head_task *t);
-/* Nodes that have been told of the task signal its ranks; 0: they end them with grace. */
+/* Nodes that know the task signal its ranks; 0: the nodes end the ranks with grace. */
 void task_signal_parts(struct dvm_head *h, const struct head_task *t, uint32_t number);
-/* The last that was submitted has not been. */
+/* Undo the submission of the last task. */
 void task_undo(struct dvm_head *h, struct head_task *t);
 
 /* ---- head_spawned.c ---- */
 
-/* Would it fit if nothing ran but the task and who has spawned it? */
+/* True: the task would fit if only the task and its spawner ran. */
 bool spawned_fits_beside(const struct dvm_head *h, const struct head_task *parent,
 			 const struct ledger_shape *shape);
 
 /* ---- head_journal.c ---- */
 
-/* A client waits, if what has been recorded is not safe. */
+/* A client waits: make the journal safe, if it is not. */
 void journal_hurry(struct dvm_head *h);
 
 /* ---- head_why.c ---- */
 
-/* Add what keeps a task where it is: texts, each with its NUL. */
+/* Add the reasons for the state of a task: texts, each with its NUL. */
 void why_reasons(struct dvm_head *h, const struct head_task *t, struct buf *reasons);
-/* Ask its nodes how it is, for a client: how many of them are asked. */
+/*
+ * Ask the nodes of the task for its state, for a client. Returns the number of nodes that
+ * are asked.
+ */
 uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client);
 
 /* ---- head_lines.c ---- */
 
-/* A line with its newline, when the journal is safe up to this position. */
+/* Send a line with its newline, when the journal is safe up to this position. */
 void client_send_at(struct dvm_head *h, struct head_client *c, const char *line, size_t len,
 		    uint64_t at);
 /* A line is lost for lack of memory: the client gets no other, and its connection ends. */

@@ -10,13 +10,13 @@
 #include "dvm/core/journal.h"
 
 #define NODE_NONE UINT32_MAX
-#define RETRIES_MAX 1000 /* of a task */
+#define RETRIES_MAX 1000 /* limit of the retries of a task */
 #define PRIORITY_MAX 1000000
 #define COMMAND_KEPT_MAX 1024  /* bytes of arguments of a task that has ended */
 
 /* Lists of nodes, in the order in which they were added. */
 enum node_list {
-	NODES_OUT,   /* head_node.out may have messages, and so on */
+	NODES_OUT,   /* nodes whose head_node.out may have messages; the others likewise */
 	NODES_DONE,
 	NODES_LATER,
 	NODE_LISTS,
@@ -27,36 +27,36 @@ struct head_node {
 	struct ledger_resources has;
 	struct dvm_address address;
 	bool lost;
-	bool gone;         /* its ranks have ended, surely */
-	uint64_t heard_ms; /* when it last was */
-	uint64_t until_ms; /* lost, and its ranks may run until then; 0: they do not */
+	bool gone;         /* its ranks have certainly ended */
+	uint64_t heard_ms; /* time of its last message */
+	uint64_t until_ms; /* lost, and its ranks may run until then; 0: no rank runs */
 	bool drained;
-	char *drained_why; /* NULL: a client has */
-	bool leaving;      /* it is to leave, and */
-	bool left;         /* has been told to */
-	uint64_t leave_ms; /* when what runs there is ended; 0: it is not */
+	char *drained_why; /* NULL: drained by a client */
+	bool leaving;      /* the node is to leave */
+	bool left;         /* LEAVE was sent */
+	uint64_t leave_ms; /* when running ranks are ended; 0: never */
 	struct buf out; /* messages of this turn */
-	struct buf done; /* the same, for when the journal is safe so far, */
-	struct buf later; /* and farther */
-	struct buf early; /* what it has said before this head was resumed */
-	uint32_t next[NODE_LISTS]; /* the node behind it in a list, or NODE_NONE */
+	struct buf done; /* messages for when the journal is safe so far */
+	struct buf later; /* messages for a later position of the journal */
+	struct buf early; /* messages from before this head was resumed */
+	uint32_t next[NODE_LISTS]; /* the next node of a list, or NODE_NONE */
 	bool listed[NODE_LISTS];
 	uint32_t namesake; /* a later node of its name, or NODE_NONE */
 };
 
 /* A name of nodes that belong to the DVM. */
 struct head_name {
-	const char *name; /* the first one's */
+	const char *name; /* owned by the first of these nodes */
 	uint32_t first, last;
 	UT_hash_handle hh;
 };
 
-/* Nodes that are to come, behind all others. */
+/* Nodes that are to come, with positions behind all others. */
 struct head_growth {
 	uint32_t nodes;      /* 0: none */
-	uint32_t registered; /* of these */
-	uint32_t client;     /* who waits for them, and */
-	char *tag; /* the text of its request's tag, NULL: it has none */
+	uint32_t registered; /* the registered ones */
+	uint32_t client;     /* the client that waits for them */
+	char *tag; /* text of its request's tag, NULL: none */
 };
 
 /* An environment; see head_profile.c. */
@@ -67,9 +67,10 @@ struct head_profile {
 	struct buf env; /* texts, each with its NUL */
 	struct dvm_limits limits;
 	size_t users;   /* tasks, and clients that named it */
-	uint8_t *sent;  /* by node: it has it */
+	uint8_t *sent;  /* by node: it knows the profile */
 	size_t nsent;
-	uint64_t recorded; /* in the journal, by this request; 0: it is not */
+	uint64_t recorded; /* number of the request that recorded it in the journal; 0: not
+	                      recorded */
 	UT_hash_handle hh;
 };
 
@@ -77,20 +78,20 @@ struct head_profile {
 enum task_state {
 	TASK_QUEUED,   /* in the queue */
 	TASK_HELD,     /* not in the queue: ranks of it may run, see dvm_head.unheard_ms */
-	TASK_PLACED,   /* it has its resources; its nodes have not been told */
-	TASK_LAUNCHED, /* its nodes have been told */
+	TASK_PLACED,   /* has resources; its nodes do not know yet */
+	TASK_LAUNCHED, /* its nodes have got LAUNCH */
 	TASK_ENDED,
 	TASK_STATES,
 };
 
-/* This try of a task that runs is being ended, and the task runs again. */
+/* This try of a running task is being ended, and the task runs again. */
 enum task_loss {
 	LOSS_NONE,
 	LOSS_STARTED, /* ranks of it may have been started */
 	LOSS_UNSTARTED,
 };
 
-/* A client that is told when a task has ended. */
+/* A client that gets an event when a task has ended. */
 struct watcher {
 	uint32_t client;
 	struct watcher *next;
@@ -98,9 +99,9 @@ struct watcher {
 
 struct task_result {
 	int32_t status;
-	uint32_t rank;    /* of whom */
+	uint32_t rank;    /* rank of the status */
 	bool not_started, too_long, cancelled;
-	bool told;        /* status is of a part that was ended for another's sake */
+	bool told;        /* the status is of a part that was ended because of another */
 	uint64_t user_us, system_us, peak_kib;
 	char *why, *out, *err; /* NULL: none */
 	size_t out_len, err_len;
@@ -112,7 +113,7 @@ struct task_spec {
 	int32_t priority;
 	uint32_t limit_s;
 	uint32_t retries;
-	bool pmi;        /* also for one rank */
+	bool pmi;        /* also for a task of one rank */
 	enum dvm_output output;
 	char *argv;      /* texts, each with its NUL */
 	size_t argv_len;
@@ -123,7 +124,7 @@ struct task_spec {
 	bool append;     /* to these files */
 	char *cwd;       /* in place of the profile's; or NULL */
 	char *name;      /* or NULL */
-	uint64_t number; /* the client's, for lists: a line of a file; 0: none */
+	uint64_t number; /* number by the client, for lists: a line of a file; 0: none */
 };
 
 struct head_task {
@@ -134,18 +135,18 @@ struct head_task {
 	struct head_profile *profile;
 	uint64_t line;    /* see journal_submit */
 	uint32_t instance;
-	uint32_t losses;  /* of nodes that it ran on */
-	uint32_t tied;    /* the client without which it is ended; 0: none */
+	uint32_t losses;  /* lost nodes among those that it ran on */
+	uint32_t tied;    /* the task ends with this client; 0: none */
 	bool cancelled;
 	enum task_loss loss;
 	bool argv_cut;    /* ended: spec.argv has only the first arguments */
-	uint64_t start_at, end_at; /* positions behind its records in the journal */
+	uint64_t start_at, end_at; /* positions after its records in the journal */
 	bool waited;      /* ended, and a client that waited for that has confirmed it */
-	uint32_t told;    /* ended: the client that was told last; 0: none */
-	bool asked_names; /* of the host, see ops.names */
-	bool follow;      /* watchers of it hear of tasks that it spawns, and watch them */
-	struct head_spawn *spawned;  /* by a task; NULL: by a client */
-	struct head_spawn *children; /* that this try of it has spawned, and that live */
+	uint32_t told;    /* ended: the client that got the last event; 0: none */
+	bool asked_names; /* ops.names was called for it */
+	bool follow;      /* watchers also get events of tasks that it spawns, and watch them */
+	struct head_spawn *spawned;  /* spawned by a task; NULL: submitted by a client */
+	struct head_spawn *children; /* live tasks that this try has spawned */
 	uint32_t parts_left;
 	struct ledger_placement *placement;
 	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
@@ -158,20 +159,20 @@ struct head_task {
 
 /* The link of a spawned task to its spawner; see head_spawned.c. */
 struct head_spawn {
-	struct head_task *task;   /* which has it */
-	struct head_task *parent; /* NULL: it has ended well before this one */
+	struct head_task *task;   /* the spawned task */
+	struct head_task *parent; /* NULL: it has ended well before the spawned task */
 	uint64_t parent_id;
-	uint32_t instance, token, node; /* of who has asked, and there */
-	bool asks;      /* it has not been answered */
-	char *why_not;  /* its first rank never will be there: NULL, or why */
+	uint32_t instance, token, node; /* the rank that asked: instance, token and node */
+	bool asks;      /* without an answer so far */
+	char *why_not;  /* why its first rank will never be ready, or NULL */
 	void *about;    /* dvm_spawn.about */
 	size_t about_len;
 	struct head_spawn *prev, *next; /* of the parent's children */
 };
 
-/* Tasks that have ended, whose results are not kept, and that nobody has waited for. */
+/* Ended tasks whose results are not kept, and for which no client has waited. */
 struct unwaited {
-	uint64_t tasks, failed; /* failed are tasks, too */
+	uint64_t tasks, failed; /* all of them, and the failed ones */
 };
 
 /* Lines that a client is sent when the journal is safe up to a position. */
@@ -184,19 +185,19 @@ struct held_lines {
 struct head_client {
 	uint32_t number;
 	bool broken;   /* its connection is being closed */
-	struct held_lines *held; /* in this order, whatever comes is behind it */
+	struct held_lines *held; /* in order; later lines go behind them */
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
-	bool watches;  /* it waits for tasks, and is told of nodes */
-	bool leaves;   /* no other client need leave the DVM up for it: it only looks, or has
-	                  asked for the end, if it is the last, and ends its connection */
-	bool refused;  /* it is of another version: what it asks is not heard */
-	struct unwaited unkept; /* of what it waits for */
-	struct buf ended;  /* events with tasks that have ended in this turn, */
-	size_t ended_last; /* the last of which begins here */
+	bool watches;  /* waits for tasks, and gets events of nodes */
+	bool leaves;   /* the DVM may end without this client: it only looks, or has asked for
+	                  the end as the last client, and leaves */
+	bool refused;  /* of another version: its requests are ignored */
+	struct unwaited unkept; /* of the tasks that it waits for */
+	struct buf ended;  /* events with tasks that have ended in this turn */
+	size_t ended_last; /* begin of the last of these events */
 	uint64_t sent; /* bytes of lines: given to the host */
-	uint64_t windows; /* bytes: those of output that it is to read */
-	uint64_t ended_at; /* behind the last of their records */
+	uint64_t windows; /* bytes: output that the client is to read */
+	uint64_t ended_at; /* after the last of their records */
 	UT_hash_handle hh;
 };
 
@@ -204,22 +205,22 @@ struct head_client {
 struct head_journal {
 	bool on;
 	struct buf out;   /* records that the host has not written */
-	enum durable_wait wait; /* for these */
-	uint64_t written; /* position: what the host has written */
-	uint64_t safe;    /* what is safe on the disk */
-	uint64_t end_at;  /* behind the last end that outlives the head */
+	enum durable_wait wait; /* for the sync of the records */
+	uint64_t written; /* position that the host has written */
+	uint64_t safe;    /* position that is safe on the disk */
+	uint64_t end_at;  /* after the last end that outlives the head */
 	uint64_t done_at; /* head_node.done waits for it */
-	bool done_waits;  /* there is some, */
-	bool done_later;  /* and of head_node.later */
-	int error;        /* why it cannot be written, or 0 */
-	int unsafe;       /* why it cannot be made safe, or 0 */
-	uint64_t request; /* to submit: their number */
+	bool done_waits;  /* some node's `done` has messages */
+	bool done_later;  /* some node's `later` has messages */
+	int error;        /* negative errno of writing, or 0 */
+	int unsafe;       /* negative errno of making it safe, or 0 */
+	uint64_t request; /* number of requests to submit */
 };
 
 enum head_phase {
 	HEAD_SERVES,
-	HEAD_DRAINS, /* takes no tasks; ends when none is left */
-	HEAD_STOPS,  /* starts none; ends when none runs */
+	HEAD_DRAINS, /* takes no tasks; exits when no task is left */
+	HEAD_STOPS,  /* starts none; exits when none runs */
 	HEAD_LEFT,
 };
 
@@ -241,30 +242,34 @@ struct dvm_head {
 	uint32_t next_profile;
 	struct head_client *clients;
 	struct head_task *tasks;  /* all, by id */
-	/* Lists: with those that are held, and those that are placed. */
+	/*
+	 * Lists; with the queued tasks are the held ones, with the running tasks the placed
+	 * ones.
+	 */
 	struct head_task *queued, *running, *ended;
-	size_t nqueued, nrunning, nended;           /* in them */
-	struct head_output *unread; /* list of those that some client has not read */
+	size_t nqueued, nrunning, nended;           /* lengths of the lists */
+	struct head_output *unread; /* output that some client has not read */
 	uint64_t windows;           /* bytes: those of all clients */
 	uint64_t next_id;         /* from 1 */
-	uint64_t done, failed;    /* ever */
+	uint64_t done, failed;    /* since the DVM's start */
 	struct unwaited unkept;
-	uint64_t line;            /* the last of all tasks */
+	uint64_t line;            /* the line of the last task */
 	struct head_journal journal;
-	bool adopting;            /* until it is resumed */
-	uint64_t unheard_ms;      /* ranks that another head has started may run until then
-	                             on nodes that have not been heard; 0: there are none */
+	bool adopting;            /* until the head is resumed */
+	uint64_t unheard_ms;      /* until then ranks that another head has started may run on
+	                             nodes that have not registered; 0: none do */
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
-	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
-	uint64_t down_ms;         /* when a client has asked for the end, whose number is */
-	uint32_t down_client;     /* this, and was not told of nodes out of reach; or 0 */
+	uint64_t stop_ms;         /* of HEAD_STOPS: when running tasks are ended; 0: never */
+	uint64_t down_ms;         /* when a client asked for the end */
+	uint32_t down_client;     /* that client, if it got no event of nodes out of reach; or
+	                             0 */
 	bool awaits_starter;      /* see dvm_head_await_starter */
 	bool retry;               /* something was added or freed: place */
 	struct dvm_time now;      /* of the input that is handled */
 };
 
-/* The task whose item in the queue it is. */
+/* The task of an item in the queue. */
 static inline struct head_task *task_of_item(const struct queue_item *item)
 {
 	return (struct head_task *)((char *)(uintptr_t)item - offsetof(struct head_task, item));

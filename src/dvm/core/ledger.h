@@ -17,9 +17,9 @@
 
 #include "dvm/core/cores.h"
 
-#define LEDGER_GPUS_MAX 64     /* of a node */
-#define LEDGER_RANKS_MAX 65536 /* of a task on a node */
-#define LEDGER_COUNTERS_MAX 8  /* different ones */
+#define LEDGER_GPUS_MAX 64     /* limit of the GPUs of a node */
+#define LEDGER_RANKS_MAX 65536 /* limit of the ranks of a task on a node */
+#define LEDGER_COUNTERS_MAX 8  /* limit of the different counters */
 #define LEDGER_NODES_MAX (1u << 20)
 
 struct ledger_resources {
@@ -34,8 +34,8 @@ struct ledger_part {
 	uint32_t first_rank;
 	uint32_t ranks;
 	struct dvm_cores cores;
-	uint64_t gpus;   /* bits */
-	bool ended;      /* its ranks have: the head's note, not the ledger's */
+	uint64_t gpus;   /* bits of the GPUs' numbers */
+	bool ended;      /* its ranks have ended: noted by the head, unused by the ledger */
 };
 
 struct ledger_placement {
@@ -48,35 +48,35 @@ struct ledger_placement {
  */
 struct ledger_shape {
 	uint32_t ranks;
-	uint32_t cores, gpus; /* of each rank */
-	uint64_t memory;      /* bytes, of each rank */
-	uint32_t nodes;       /* on exactly this number; 0: on as few as can be */
-	uint32_t per_node;    /* ranks on a node at most; 0: any number */
-	bool exclusive;       /* nothing else on its nodes */
-	uint32_t counters[LEDGER_COUNTERS_MAX]; /* of the whole task, by index */
-	/* The only place for it; NULL: any. Memory and counters as above. */
+	uint32_t cores, gpus; /* number for each rank */
+	uint64_t memory;      /* bytes for each rank */
+	uint32_t nodes;       /* exactly this number of nodes; 0: as few as possible */
+	uint32_t per_node;    /* limit of the ranks on a node; 0: none */
+	bool exclusive;       /* the task is alone on its nodes */
+	uint32_t counters[LEDGER_COUNTERS_MAX]; /* for the whole task, by index */
+	/* The only place for the task; NULL: any. Memory and counters as above. */
 	const struct ledger_placement *placed;
 };
 
 struct ledger;
 
-/* 0 or -ENOMEM. */
+/* Create a ledger. 0 or -ENOMEM. */
 int ledger_create(struct ledger **out);
 void ledger_destroy(struct ledger *l);
 
 /*
- * The node of the next number. 0, -EINVAL (more cores or GPUs than can be told apart,
- * or no core), -ENOSPC (LEDGER_NODES_MAX) or -ENOMEM.
+ * Add a node; it gets the next number. 0, -EINVAL (more cores or GPUs than the limits, or
+ * no core), -ENOSPC (LEDGER_NODES_MAX) or -ENOMEM.
  */
 int ledger_add_node(struct ledger *l, const struct ledger_resources *has);
 uint32_t ledger_nodes(const struct ledger *l);
-/* No task is placed on it from now on, or again. Running tasks go on there. */
+/* Close a node to new tasks, or open it again. Running tasks go on there. */
 void ledger_close_node(struct ledger *l, uint32_t node, bool closed);
 const struct ledger_resources *ledger_node_has(const struct ledger *l, uint32_t node);
 uint32_t ledger_node_free_cores(const struct ledger *l, uint32_t node);
 /*
- * The free resources of a node. False, and nothing: it is closed, or has a task that
- * wants to be alone.
+ * The free resources of a node. False, and nothing: the node is closed, or has an exclusive
+ * task.
  */
 bool ledger_node_free(const struct ledger *l, uint32_t node,
 		      struct ledger_resources *out);
@@ -86,40 +86,40 @@ uint32_t ledger_free_cores(const struct ledger *l);
 uint32_t ledger_all_cores(const struct ledger *l);
 
 /*
- * How often something was freed or added. While it stays the same, a shape that did not
- * fit does not.
+ * The number of changes that freed or added resources. While it stays the same, a shape
+ * that did not fit does not fit.
  */
 uint64_t ledger_freed(const struct ledger *l);
 
-/* Name a counter and say how much there is. Its index, -EEXIST or -ENOSPC. */
+/* Name a counter, with its amount. Its index, -EEXIST or -ENOSPC. */
 int ledger_add_counter(struct ledger *l, const char *name, uint32_t amount);
 /* The counter's index, or -ENOENT. */
 int ledger_find_counter(const struct ledger *l, const char *name);
-/* The name of one, and how much of it is left; NULL: there is none of this index. */
+/* The name of a counter, and the amount that is free; NULL: no counter has this index. */
 const char *ledger_counter(const struct ledger *l, uint32_t index, uint32_t *left);
 
 /*
- * Place a task, of which *out is to be given to ledger_release and then free(). 0;
- * -EAGAIN: it does not fit now; -ENOMEM.
+ * Place a task. Give *out to ledger_release, and then to free(). 0; -EAGAIN: the task does
+ * not fit now; -ENOMEM.
  */
 int ledger_place(struct ledger *l, const struct ledger_shape *shape,
 		 struct ledger_placement **out);
 void ledger_release(struct ledger *l, const struct ledger_shape *shape,
 		    const struct ledger_placement *placement);
-/* True: it fits now. */
+/* True: the shape fits now. */
 bool ledger_fits(const struct ledger *l, const struct ledger_shape *shape);
-/* How many of its ranks the node would take now. */
+/* The number of the shape's ranks that the node would take now. */
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *shape,
 			   uint32_t node);
-/* For a placed shape: are its resources on the ith of its nodes free now? */
+/* True, for a placed shape: its resources on the ith of its nodes are free now. */
 bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *shape,
 			  uint32_t i);
 /*
- * The node will not come back: no task can ever run there. Tasks that ran are released
- * as usual.
+ * The node will not come back: no task can run there any more. Its tasks are released as
+ * usual.
  */
 void ledger_lose_node(struct ledger *l, uint32_t node);
-/* Would it fit if nothing else ran? With closed nodes, too, for they may open. */
+/* True: the shape would fit if nothing else ran. Closed nodes count, for they may open. */
 bool ledger_can_ever(const struct ledger *l, const struct ledger_shape *shape);
 
 #endif

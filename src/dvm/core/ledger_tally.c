@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does a task fit on nodes that are counted by how many of its ranks they take? */
+/* The fit of a task on nodes, which are counted by the number of its ranks that they take. */
 #include "dvm/core/ledger_private.h"
 
 struct tally tally_begin(const struct ledger_shape *s)

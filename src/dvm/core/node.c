@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
-#define LATER_MS 10 /* what nobody waits for is sent then, or with what follows */
+#define LATER_MS 10 /* delay of messages for which no process waits */
 
 void node_fail(struct dvm_node *n)
 {
@@ -89,7 +89,7 @@ static void signal_part(struct dvm_node *n, const struct part *p, int number)
 		n->ops.signal(n->arg, p->number, number);
 }
 
-/* If no rank is left of a part that waits for its start, the part is gone: true. */
+/* True: no rank is left of a part that waits for its start, so the part is gone. */
 static bool drop_start(struct dvm_node *n, struct part *p, int number)
 {
 	if (p->start != START_WAITS)
@@ -102,7 +102,7 @@ static bool drop_start(struct dvm_node *n, struct part *p, int number)
 	return true;
 }
 
-/* First politely. The part may be gone then. */
+/* End a part with SIGTERM first. The part may be gone then. */
 static void end_part(struct dvm_node *n, struct part *p)
 {
 	if (p->ending || p->doubt)
@@ -111,7 +111,7 @@ static void end_part(struct dvm_node *n, struct part *p)
 	if (drop_start(n, p, SIGTERM))
 		return;
 	signal_part(n, p, SIGTERM);
-	signal_part(n, p, SIGCONT); /* a stopped one would not hear it */
+	signal_part(n, p, SIGCONT); /* a stopped process would not handle it */
 	part_set_deadline(n, p, n->now.ms + (p->grace_ms ? p->grace_ms : 1));
 }
 
@@ -247,9 +247,9 @@ static void note_fail(struct part *p, const struct node_failure *f)
 }
 
 /*
- * Its PMI knows more than the ends of its processes tell. A failure because the part is
- * being ended is no reason; that a rank has aborted is, also where another node was the
- * first to say that the task fails.
+ * PMI reports more than the exit of a process. A failure while the part is being ended is
+ * no reason. An abort of a rank is one, even if another node was the first to report that
+ * the task fails.
  */
 void dvm_node_pmi_failed(struct dvm_node *n, uint32_t part, const struct node_failure *f,
 			 struct dvm_time now)
@@ -289,7 +289,7 @@ static void on_stop(struct dvm_node *n, const struct dvm_stop *m)
 		end_part(n, p);
 	}
 	if (m->now)
-		n->ops.leave(n->arg); /* what is left is killed then */
+		n->ops.leave(n->arg); /* the host kills the rest */
 }
 
 static int take(struct dvm_node *n, const struct dvm_msg *m, const struct dvm_bytes *bytes)
@@ -380,7 +380,7 @@ static void check_deadlines(struct dvm_node *n)
 	}
 }
 
-/* Milliseconds until there is one, or something is to be sent; -1: none. */
+/* Milliseconds until the next deadline, or until messages are due; -1: none. */
 static int next_deadline(const struct dvm_node *n)
 {
 	const struct part *p;

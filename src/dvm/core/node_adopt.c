@@ -13,7 +13,7 @@ static void say_held(struct dvm_node *n, const struct part *p)
 		node_say(n, p, DVM_FAILING);
 }
 
-/* Messages so far are for the head that is lost: the next hears REGISTER first. */
+/* Queued messages are for the lost head: the next head gets REGISTER first. */
 void node_adopt(struct dvm_node *n)
 {
 	const struct part *p;
@@ -34,7 +34,7 @@ void node_done(struct dvm_node *n, const struct dvm_started *m)
 	struct part *p = node_find_part(n, m->task, m->instance);
 
 	if (p)
-		p->keep = false; /* its head does not want it */
+		p->keep = false; /* its head does not want the end */
 	kept_remove(n->kept, m->task, m->instance);
 }
 

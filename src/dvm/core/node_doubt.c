@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Failures of parts of a node that are not told yet: node.h. */
+/* Failures of parts of a node that are not reported yet: node.h. */
 #include "dvm/core/node_private.h"
 
 #include <signal.h>
 
 /* Milliseconds on a machine that is overloaded: */
-#define DOUBT_MS 2000        /* between two processes of a step that Slurm signals */
-#define DOUBT_OTHERS_MS 4000 /* until the node that has failed says so */
-#define CONTINUED_MS 60000   /* from Slurm's SIGCONT to SIGTERM, and what ends by that */
+#define DOUBT_MS 2000        /* between the signals of Slurm to two processes of a step */
+#define DOUBT_OTHERS_MS 4000 /* until the failed node reports itself */
+#define CONTINUED_MS 60000   /* from Slurm's SIGCONT to SIGTERM, and to the ends by that */
 
 static bool was_continued(const struct dvm_node *n)
 {
 	return n->continued_ms && n->now.ms - n->continued_ms < CONTINUED_MS;
 }
 
-/* By a signal with which Slurm ends a step, or as a shell says so of its command. */
+/*
+ * True: ended by a signal with which Slurm ends a step, or with a shell's exit code for
+ * one.
+ */
 static bool ended_by_slurm(const struct part *p, int32_t status)
 {
 	int number = status & 0x7f ? status & 0x7f : (status >> 8 & 0xff) - 128;

@@ -18,7 +18,7 @@
 
 #define TRY_MS 1000
 #define IDLE_TRIES 3
-#define WAIT_MS 30000 /* of parts that do not wait without limit */
+#define WAIT_MS 30000 /* limit for parts that do not wait without limit */
 
 bool lack_is(int rc)
 {
@@ -50,7 +50,7 @@ uint64_t lack_until_ms(const struct dvm_node *n, const struct dvm_launch *l)
 
 /* ---- parts that have waited long enough ---- */
 
-/* It ends without having failed. The part may be gone then. */
+/* End the part without a failure. The part may be gone then. */
 static void end_lacking(struct dvm_node *n, struct part *p, enum dvm_lack lack)
 {
 	char why[128];
@@ -62,7 +62,7 @@ static void end_lacking(struct dvm_node *n, struct part *p, enum dvm_lack lack)
 	part_end_unstarted(n, p, &(struct node_end){ .status = 126 << 8, .why = why });
 }
 
-/* True: nothing else runs, and the node has had its tries. They begin anew. */
+/* True: nothing else runs, and the node has had its tries. The count begins again. */
 static bool is_hopeless(struct dvm_node *n)
 {
 	bool hopeless = n->idle_lacks >= IDLE_TRIES;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Output of the ranks of a part. Forwarded output has a window: the bytes that have been
- * sent, and that no client is known to have read. When it is used up, the host reads the
- * part's pipes no more, and a rank that writes waits. The head opens the window again. No
- * other part waits, and no end: what the pipes hold then goes beyond the window.
+ * Output of the ranks of a part.
+ *
+ * Forwarded output has a window: the bytes that were sent, and that no client is known to
+ * have read. When the window is used up, the host reads the part's pipes no more, and a
+ * rank that writes blocks. The head opens the window again. No other part is held up, and
+ * no end: then the rest in the pipes goes beyond the window.
  */
 #include "dvm/core/node_private.h"
 
@@ -25,7 +27,7 @@ void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m)
 {
 	static const struct dvm_msg bulk = { .type = DVM_BULK };
 
-	n->send_ms = 0; /* what came up before goes before it */
+	n->send_ms = 0; /* earlier messages go first */
 	if ((!n->bulk.len && dvm_msg_pack(&n->bulk, &bulk)) || dvm_msg_pack(&n->bulk, m))
 		node_fail(n);
 }

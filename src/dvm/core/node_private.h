@@ -27,21 +27,22 @@
 struct profile {
 	uint32_t number;
 	size_t parts;
-	bool forgotten; /* by the head: goes with the last part */
-	bool old;       /* of another head: not among those that are known by number */
-	bool told;      /* to the host */
-	struct dvm_profile_msg msg; /* its number: this node's, of no other profile */
+	bool forgotten; /* by the head: freed with the last part */
+	bool old;       /* of an earlier head: not found by its number */
+	bool told;      /* the host knows it */
+	struct dvm_profile_msg msg; /* with a number of this node, unique among its profiles */
 	char *bytes;
 	UT_hash_handle hh;
 };
 
 /*
- * Why it is not told yet that a part has failed.
+ * Why the failure of a part is not reported yet.
  *
- *   NO_DOUBT --> OF_RANK      one of its ranks has ended as by Slurm's signal
- *   NO_DOUBT --> OF_OTHERS    its PMI says that it fails, and no rank of it has: another
- *                             node's have, or its pmi2x-pmixd was ended
- *   any      --> NO_DOUBT     after its time: it has failed; OF_OTHERS: the head ends it
+ *   NO_DOUBT --> OF_RANK      a rank of the part has ended as by Slurm's signal
+ *   NO_DOUBT --> OF_OTHERS    the part's PMI has failed, but none of its ranks: ranks of
+ *                             another node have, or Slurm has ended pmi2x-pmixd
+ *   any      --> NO_DOUBT     the time of the doubt is over: the part has failed;
+ *                             OF_OTHERS: the head ends it
  */
 enum doubt { NO_DOUBT, OF_RANK, OF_OTHERS };
 
@@ -58,7 +59,7 @@ struct part;
 enum start { START_WAITS, START_ASKED, START_OVER };
 
 struct rank {
-	uint64_t process; /* for people only: the number may be another process's soon */
+	uint64_t process; /* for messages only: another process may get the number soon */
 	bool runs;        /* has been started, and has not ended */
 };
 
@@ -68,27 +69,27 @@ struct part {
 	uint32_t instance;
 	struct profile *profile;
 	enum dvm_output output;
-	uint32_t window, credit; /* of DVM_OUTPUT_FORWARD: bytes, and what is left of them */
-	bool spoke;            /* some output of it was sent: its end follows that */
+	uint32_t window, credit; /* of DVM_OUTPUT_FORWARD: bytes, and the bytes that are left */
+	bool spoke;            /* some output was sent: the end of the part follows it */
 	uint32_t first_rank, count;
 	struct rank *ranks;
-	uint32_t started;      /* the first ones */
+	uint32_t started;      /* number of started ranks, the first ones */
 	uint32_t running;
-	uint32_t left;         /* that have not ended */
+	uint32_t left;         /* ranks that have not ended */
 	enum start start;
-	struct buf launch;     /* the message, until START_OVER */
+	struct buf launch;     /* the message LAUNCH, until START_OVER */
 	size_t asked_bytes;
-	uint64_t start_until_ms; /* it waits until then at most */
+	uint64_t start_until_ms; /* limit of the wait for the start */
 	uint32_t limit_s;
-	uint64_t deadline_ms;  /* of its time limit, of a doubt, of its grace; 0: none */
+	uint64_t deadline_ms;  /* end of the time limit, of a doubt or of the grace; 0: none */
 	uint32_t grace_ms;
 	enum doubt doubt;
-	int signalled;         /* what the head had it sent last */
+	int signalled;         /* the last signal of the head */
 	bool ending;           /* has been sent SIGTERM */
 	bool failing;          /* ... because one of its ranks has failed */
-	bool pmi;              /* its ranks have one */
-	bool waits_for_pmi;    /* ... which is all that has not ended */
-	bool keep;             /* its end */
+	bool pmi;              /* its ranks use PMI */
+	bool waits_for_pmi;    /* ... and only its PMI has not ended */
+	bool keep;             /* its end, until DONE */
 	struct dvm_held held;
 	struct dvm_ended end;
 	char why[WHY_MAX];
@@ -106,23 +107,23 @@ struct dvm_node {
 	struct profile *profiles;
 	struct part *parts;   /* by number */
 	struct part *by_task;
-	struct part *timed;   /* list of those that have a deadline */
+	struct part *timed;   /* list of parts with a deadline */
 	struct part *waits;   /* list of START_WAITS, in order of arrival */
-	uint32_t asked;       /* parts that are START_ASKED, */
-	size_t asked_bytes;   /* and what their messages need */
+	uint32_t asked;       /* number of START_ASKED parts */
+	size_t asked_bytes;   /* bytes of their messages */
 	uint32_t running;     /* ranks */
-	int lack;             /* a negative errno: the last start lacked something; so */
-	uint64_t start_ms;    /* ... there is no start before this time, */
-	bool freed;           /* unless something has ended since */
-	uint32_t idle_lacks;  /* such starts in a row while nothing ran */
+	int lack;             /* the last start's negative errno, if it lacked something */
+	uint64_t start_ms;    /* no start before this time, unless */
+	bool freed;           /* ... something has ended since the lack */
+	uint32_t idle_lacks;  /* starts in a row that lacked something while nothing ran */
 	struct kept_set *kept;
 	struct dvm_register is;
 	uint32_t next_part, next_profile;
-	uint64_t continued_ms; /* when it was last; 0: never */
+	uint64_t continued_ms; /* time of the last SIGCONT; 0: never */
 	struct buf out;
-	uint64_t send_ms; /* when that is to be sent: 0: at once */
+	uint64_t send_ms; /* when `out` is to be sent; 0: at once */
 	struct buf bulk;  /* output and what follows it: sent behind the others */
-	bool alone;       /* the head is lost: nobody reads output */
+	bool alone;       /* the head is lost: no client reads output */
 	bool leaving;
 	bool failed;
 	struct dvm_time now;
@@ -131,93 +132,100 @@ struct dvm_node {
 /* ---- node.c ---- */
 
 /*
- * The head cannot be told, or a later one could not: it would wait forever. So this node
- * leaves, and the head runs its tasks elsewhere.
+ * A message to this head or a later one cannot be made: the head would wait for it forever.
+ * So this node leaves, and the head runs its tasks elsewhere.
  */
 void node_fail(struct dvm_node *n);
 void node_send(struct dvm_node *n, const struct dvm_msg *m);
-/* Sends a message about a part. */
+/* Send a message about a part. */
 void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
 /*
- * As above, when nobody waits for the message: it goes with the next message, or soon.
+ * As above, for a message that no process waits for: it goes with the next message, or
+ * soon.
  */
 void node_say_later(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
-/* NULL: it has ended meanwhile. */
+/* NULL: the part has ended meanwhile. */
 struct part *node_part(const struct dvm_node *n, uint32_t number);
 struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t instance);
-/* 0: none. */
+/* ms 0: no deadline. */
 void part_set_deadline(struct dvm_node *n, struct part *p, uint64_t ms);
-/* The first failure says how the part ended; what follows is its consequence. */
+/* The first failure is the end of the part; later ones are its consequences. */
 void part_note_end(struct part *p, uint32_t rank, const struct node_end *e);
-/* A rank of it has failed, and others still run, here or elsewhere. */
+/* A rank of the part has failed, and others still run, here or elsewhere. */
 void part_fails(struct dvm_node *n, struct part *p);
 /*
- * All its ranks have ended. If the part has failed, its PMI may still say why; else the
- * part is told, and gone.
+ * All ranks have ended. If the part has failed, its PMI may still know why; else report the
+ * end, and remove the part.
  */
 void part_ranks_over(struct dvm_node *n, struct part *p);
 
 /* ---- node_output.c ---- */
 
-/* A part whose output is forwarded begins, and its ranks have not begun. */
+/* Set the window of a part whose output is forwarded, before its ranks start. */
 void part_output_begin(struct dvm_node *n, struct part *p, uint32_t window);
 /* As node_send, behind the output of this node. */
 void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m);
 void node_credit(struct dvm_node *n, const struct dvm_credit *m);
-/* The head is lost; or another one has come, which has read nothing yet. */
+/* The head is lost; or another head has come, and has read nothing yet. */
 void node_set_alone(struct dvm_node *n, bool alone);
 
 /* ---- node_profile.c ---- */
 
 struct profile *node_profile_find(struct dvm_node *n, uint32_t number);
-/* 0 or -ENOMEM. */
+/* Keep a profile. 0 or -ENOMEM. */
 int node_profile_add(struct dvm_node *n, const struct dvm_profile_msg *m);
-/* The host is to know it. Bytes that it is told now. */
+/* Make sure that the host knows the profile. Returns the bytes of the new message. */
 size_t node_profile_tell(struct dvm_node *n, struct profile *p);
-/* A part of it has gone. */
+/* A part with this profile has gone. */
 void node_profile_release(struct dvm_node *n, struct profile *p);
-/* The head has no use for it any more; or another one has its own numbers. */
+/* The head needs the profile no more; or another head has its own numbers. */
 void node_profile_forget(struct dvm_node *n, uint32_t number);
 void node_profiles_forget(struct dvm_node *n);
 
 /* ---- node_start.c ---- */
 
-/* `message`: *l as bytes. 0, or -EPROTO or -ENOMEM. */
+/* Begin a part; `message`: *l as bytes. 0, or -EPROTO or -ENOMEM. */
 int part_launch(struct dvm_node *n, const struct dvm_launch *l,
 		const struct dvm_bytes *message);
-/* Ranks that wait for their start will not be started. */
+/* Do not start the ranks that wait for their start. */
 void part_give_up_start(struct dvm_node *n, struct part *p);
-/* As above, and that is how the part ends. It may be gone then. */
+/* As above, and end the part with *e. The part may be gone then. */
 void part_end_unstarted(struct dvm_node *n, struct part *p, const struct node_end *e);
-/* Each turn: start what can be started now. */
+/* Start what can be started now; called each turn. */
 void starts_turn(struct dvm_node *n);
 /* When the next turn is due; UINT64_MAX: never. */
 uint64_t starts_due_ms(const struct dvm_node *n);
 
 /* ---- node_lack.c ---- */
 
-/* Something that the node may have again when another task has ended. */
+/* True: the errno of something that the node may have again when another task has ended. */
 bool lack_is(int rc);
-/* A start of the part has failed with such an error. */
+/* A start of the part has failed with an errno for which lack_is is true. */
 void lack_note(struct dvm_node *n, const struct part *p, int error);
-/* Does the next start have to wait for what the node lacks? */
+/* True: the next start has to wait for what the node lacks. */
 bool lack_lasts(const struct dvm_node *n);
-/* Until when a new part waits for its start. */
+/* The end of a new part's wait for its start. */
 uint64_t lack_until_ms(const struct dvm_node *n, const struct dvm_launch *l);
 /* End parts that have waited long enough. */
 void lack_turn(struct dvm_node *n);
-/* A rank has ended, perhaps because the node lacks something: before its part hears. */
+/*
+ * A rank has ended, perhaps because the node lacks something. Call it before the part
+ * handles the end.
+ */
 void lack_rank_ended(struct dvm_node *n, struct part *p, const struct node_end *e);
 
 /* ---- node_doubt.c ---- */
 
-/* A rank has ended, perhaps by Slurm: then that is doubted, if nothing is yet. */
+/* A rank has ended, perhaps by Slurm: doubt that, if no doubt is there yet. */
 void doubt_end(struct dvm_node *n, struct part *p, const struct node_end *e);
-/* Its PMI says that it fails. True: that may be for the end of another node, is doubted. */
+/*
+ * The part's PMI has failed. True: the cause may be the end of another node; the failure is
+ * doubted.
+ */
 bool doubt_is_of_others(const struct dvm_node *n, const struct part *p,
 			const struct node_failure *f);
 void doubt_others(struct dvm_node *n, struct part *p);
-/* Its time is over. The part may be gone then. */
+/* The time of a doubt is over. The part may be gone then. */
 void doubt_over(struct dvm_node *n, struct part *p);
 /*
  * The end of another node explains this part's failure. False: the part was over, and
@@ -227,14 +235,14 @@ bool doubt_leave(struct dvm_node *n, struct part *p);
 
 /* ---- node_adopt.c ---- */
 
-/* Another head has come: tell it what there is. */
+/* Another head has come: report the parts that there are. */
 void node_adopt(struct dvm_node *n);
-/* A head has in its journal how a part has ended. */
+/* A head has the end of a part in its journal. */
 void node_done(struct dvm_node *n, const struct dvm_started *m);
 
 /* ---- node_report.c ---- */
 
-/* A client asks how a task is. */
+/* Report the state of a task, for a client. */
 void node_tell(struct dvm_node *n, const struct dvm_ask *about);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the parts of a node are, for who asks. */
+/* The state of the parts of a node, for clients that ask. */
 #include "dvm/core/node_private.h"
 
 static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
@@ -13,7 +13,7 @@ static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
 
 	if (r.process)
 		n->ops.look(n->arg, r.process, &r);
-	(void)dvm_rank_pack(out, &r); /* what is missing is not shown */
+	(void)dvm_rank_pack(out, &r); /* without memory the rest is not shown */
 }
 
 void dvm_node_each_process(const struct dvm_node *n, uint32_t part,

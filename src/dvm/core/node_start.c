@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How parts of a node begin. The host is asked to start the ranks of a part, and says later
- * which ones it has started. Parts wait for that in the order of their arrival: while the
- * node lacks something (node_lack.c), and while the host has enough to do.
+ * How parts of a node begin. The node asks the host to start the ranks of a part, and the
+ * host reports which ranks it has started. Parts wait for that in the order of their
+ * arrival: while the node lacks something (node_lack.c), and while the host has enough
+ * starts.
  */
 #include "dvm/core/node_private.h"
 
@@ -11,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED_MAX 64                      /* parts that the host is to start at once, */
-#define ASKED_BYTES ((size_t)4 << 20)     /* and about the bytes of these */
-#define LOOK_MS 1000 /* between two looks at parts that wait for a host that does not answer */
+#define ASKED_MAX 64                      /* limit of the parts that the host is asked to start */
+#define ASKED_BYTES ((size_t)4 << 20)     /* and of the bytes of their messages, about */
+#define LOOK_MS 1000 /* between two looks at parts that wait, when the host does not answer */
 
 /* ---- parts that wait ---- */
 
-/* `first`: again, before all others. */
+/* `first`: the part waits again, before all others. */
 static void wait_for_start(struct dvm_node *n, struct part *p, bool first)
 {
 	p->start = START_WAITS;
@@ -47,7 +48,7 @@ void part_end_unstarted(struct dvm_node *n, struct part *p, const struct node_en
 		part_ranks_over(n, p);
 }
 
-/* The signal that is to end it, also its ranks that have not been started; 0: none. */
+/* The signal that ends the part, also its ranks that have not been started; 0: none. */
 static int ends_by(const struct part *p)
 {
 	if (p->signalled == SIGKILL)
@@ -55,7 +56,7 @@ static int ends_by(const struct part *p)
 	return p->ending ? SIGTERM : 0;
 }
 
-/* A rank could not be started. */
+/* Handle a rank that could not be started. */
 static void start_failed(struct dvm_node *n, struct part *p, int error)
 {
 	const int number = ends_by(p);
@@ -108,7 +109,7 @@ static void ask(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
 	n->ops.start(n->arg, &what);
 }
 
-/* The first of those that wait. */
+/* Start the first part that waits. */
 static void try_start(struct dvm_node *n)
 {
 	struct part *p = n->waits;
@@ -139,7 +140,10 @@ static void all_started(struct dvm_node *n, struct part *p)
 	n->ops.all_started(n->arg, p->number);
 	if (p->limit_s && !p->deadline_ms)
 		part_set_deadline(n, p, n->now.ms + (uint64_t)p->limit_s * 1000);
-	/* The end of one that is short goes with it, and says when it started. */
+	/*
+	 * The message goes with the end of a short task, which has the time of the start,
+	 * too.
+	 */
 	node_say_later(n, p, DVM_STARTED);
 }
 

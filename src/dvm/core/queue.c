@@ -17,7 +17,7 @@ struct class_key {
 	int64_t priority;
 };
 
-/* A place in the order of all tasks. */
+/* A position in the order of all tasks. */
 struct spot {
 	int64_t priority;
 	uint64_t cores; /* of all ranks */
@@ -27,33 +27,33 @@ struct spot {
 struct queue_class {
 	struct class_key key;
 	struct spot first;   /* its first item, in queue.order if it has one */
-	struct order items;  /* that wait */
+	struct order items;  /* waiting items, in order */
 	size_t waiting;
-	size_t tasks;        /* that wait or run */
-	uint64_t unfit;      /* ledger_freed() when it did not fit; NEVER: it did */
+	size_t tasks;        /* waiting and running tasks */
+	uint64_t unfit;      /* ledger_freed() when it did not fit; NEVER: it fitted */
 	UT_hash_handle hh;
 };
 
 #define NEVER UINT64_MAX
 
 /*
- * A round over the classes, in order. Tasks that have been placed leave less room, so the
- * round goes on behind them until something is freed or the queue changes otherwise.
+ * A round over the classes, in order. Placed tasks leave less room, so the round goes on
+ * behind them until something is freed or the queue changes otherwise.
  */
 struct round {
 	bool begun;
-	uint64_t freed, now_ms; /* when it began */
-	struct spot next;       /* classes before this have been tried */
-	bool held;              /* nothing is placed from here on: */
-	struct spot hold;       /* this task does not fit and has waited too long */
-	uint64_t oldest;        /* the least number of those that do not fit */
+	uint64_t freed, now_ms; /* when the round began */
+	struct spot next;       /* classes before this one have been tried */
+	bool held;              /* nothing is placed from here on, because of */
+	struct spot hold;       /* ... this task, which does not fit and has waited too long */
+	uint64_t oldest;        /* the least number of the tasks that do not fit */
 };
 
 struct queue {
 	struct queue_options options;
 	struct queue_class *classes;
-	struct order order; /* of classes with tasks that wait */
-	uint64_t next;      /* number */
+	struct order order; /* classes with waiting tasks */
+	uint64_t next;      /* number of the next item */
 	size_t waiting;
 	struct round round;
 };
@@ -86,7 +86,7 @@ static bool is_before(const struct queue *q, const struct spot *a, const struct 
 	return q->order.before(&a->at, &b->at);
 }
 
-/* The place of an item of the class. */
+/* The position of an item of the class. */
 static struct spot spot_in(const struct queue_class *c, const struct order_node *item)
 {
 	struct spot s = c->first;
@@ -180,7 +180,7 @@ static struct queue_class *class_of(struct queue *q, const struct class_key *key
 	return c;
 }
 
-/* Call it between two changes of the class's first item. */
+/* Call delist before a change of the class's first item, and enlist after it. */
 static void delist(struct queue *q, struct queue_class *c)
 {
 	if (c->waiting)
@@ -278,7 +278,10 @@ size_t queue_waiting(const struct queue *q)
 
 /* ---- placing ---- */
 
-/* The first of the class, in order, behind which nothing may go on. It does not fit. */
+/*
+ * The first item of the class that has waited too long: nothing behind it may start before
+ * it.
+ */
 static struct queue_item *first_impatient(const struct queue *q,
 					  const struct queue_class *c, uint64_t now_ms)
 {
@@ -351,7 +354,7 @@ int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
 		if (rc && rc != -EAGAIN)
 			return rc;
 		q->round.next = c->first;
-		q->round.next.at.number++; /* what is behind it */
+		q->round.next.at.number++; /* the classes behind it */
 		if (!rc) {
 			*item = first_item(c);
 			take_out(q, *item);
@@ -364,7 +367,7 @@ int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
 
 /* ---- questions ---- */
 
-/* How many of the class are before `s`, which is of any class. */
+/* The number of the class's items before `s`, a position in any class. */
 static size_t class_before(const struct queue *q, const struct queue_class *c,
 			   const struct spot *s)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tasks that wait, and which of them starts next: the first in order that fits. Tasks
- * behind may pass it, within a window, until it has waited for `patience_ms`: then
- * everything is kept free for it.
- *
- * Tasks of one shape fit, or do not, together: so what is tried is the first task of each
- * shape and priority, and only when something has been freed since it did not fit. Calls
- * no system function; one thread at a time.
+ * Waiting tasks, and the one that starts next: the first in order that fits. Tasks behind
+ * may pass a task, within a window, until it has waited for `patience_ms`: then all room is
+ * kept free for it. Tasks of one shape fit, or do not fit, together. So only the first task
+ * of each shape and priority is tried, and only when something has been freed since it did
+ * not fit. Calls no system function; one thread at a time.
  */
 #ifndef PMI2X_DVM_QUEUE_H
 #define PMI2X_DVM_QUEUE_H
@@ -16,28 +14,28 @@
 
 enum queue_order {
 	QUEUE_FIFO,
-	QUEUE_LARGE, /* most cores first; of equal ones that with the longest limit */
+	QUEUE_LARGE, /* most cores first; with equal cores the longest limit first */
 };
 
 struct queue_options {
 	enum queue_order order;
-	uint32_t window;      /* tasks that may pass one that does not fit */
-	uint64_t patience_ms; /* how long they may */
+	uint32_t window;      /* tasks that may pass a task that does not fit */
+	uint64_t patience_ms; /* limit of the time in which they may */
 };
 
 struct queue_class;
 
-/* A task's place in the queue, part of it. */
+/* A task's member of the queue. */
 struct queue_item {
-	struct order_node at;      /* number: in order of queue_add */
-	struct queue_class *class; /* NULL: it has ended */
+	struct order_node at;      /* number: in the order of queue_add */
+	struct queue_class *class; /* NULL: the task has ended */
 };
 
 struct queue;
 
-/* 0 or -ENOMEM. */
+/* Create a queue. 0 or -ENOMEM. */
 int queue_create(struct queue **out, const struct queue_options *options);
-/* Items that are in it are forgotten. NULL is allowed. */
+/* Free the queue, and forget its items. NULL is allowed. */
 void queue_destroy(struct queue *q);
 
 /*
@@ -47,28 +45,28 @@ void queue_destroy(struct queue *q);
 int queue_add(struct queue *q, struct queue_item *item,
 	      const struct ledger_shape *shape, int32_t priority,
 	      uint32_t limit_s, uint64_t now_ms);
-/* One that has been placed, or removed, waits again, in its old place of the order. */
+/* An item that was placed or removed waits again, at its old position of the order. */
 void queue_put_back(struct queue *q, struct queue_item *item);
-/* Take it out, wherever it is. Its class is kept for queue_shape until queue_done. */
+/* Remove the item, at any position. Its class is kept for queue_shape until queue_done. */
 void queue_remove(struct queue *q, struct queue_item *item);
 /* The task has ended. */
 void queue_done(struct queue *q, struct queue_item *item);
 const struct ledger_shape *queue_shape(const struct queue_item *item);
 
 /*
- * Place the next task: take it out of the queue, which now owns what *placement says. 0,
- * -EAGAIN: none fits; -ENOMEM.
+ * Place the next task: remove it from the queue. The task now owns the resources of
+ * *placement. 0, -EAGAIN: no task fits; -ENOMEM.
  */
 int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
 		struct queue_item **item, struct ledger_placement **placement);
 /*
- * A waiting task that can never run with the nodes that there are, or NULL. Call it
- * when a node has been lost, until it is NULL.
+ * A waiting task that can never run on the present nodes, or NULL. Call it when a node has
+ * been lost, until it returns NULL.
  */
 struct queue_item *queue_impossible(struct queue *q, const struct ledger *l);
 /*
- * How many tasks come before a waiting one, and the first of all in *first: NULL when it
- * is this one.
+ * The number of tasks before a waiting one, and the first of all in *first: NULL when it is
+ * this one.
  */
 size_t queue_before(const struct queue *q, const struct queue_item *item,
 		    const struct queue_item **first);
@@ -79,7 +77,7 @@ size_t queue_before(const struct queue *q, const struct queue_item *item,
 const struct queue_item *queue_held_for(const struct queue *q, const struct ledger *l,
 					const struct queue_item *item,
 					uint64_t now_ms);
-/* How many tasks wait. */
+/* The number of waiting tasks. */
 size_t queue_waiting(const struct queue *q);
 
 #endif

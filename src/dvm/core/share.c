@@ -7,7 +7,7 @@
 
 struct load {
 	double work;
-	size_t index; /* of the task */
+	size_t index; /* index of the task */
 };
 
 double share_mean(const struct share_task *tasks, size_t count)
