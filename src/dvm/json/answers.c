@@ -7,7 +7,7 @@
 
 #define LINE_SIZE_MAX ((size_t)256 << 20) /* bytes of an answer */
 
-/* The answer belongs to the request of this tag. */
+/* Give the answer the tag of its request. */
 void client_answer_at(struct dvm_head *h, struct head_client *c, json_t *request,
 		      json_t *event, uint64_t at)
 {

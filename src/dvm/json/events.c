@@ -10,7 +10,7 @@
 
 /* ---- output ---- */
 
-/* How many characters text_of_bytes needs as a line of JSON. */
+/* The number of characters that text_of_bytes needs as a line of JSON. */
 static size_t text_size(const unsigned char *data, size_t len)
 {
 	size_t size = 0;
@@ -37,7 +37,9 @@ static json_t *base64_of(const void *data, size_t len)
 	return out;
 }
 
-/* As text, or as base64 where that is shorter: a NUL as text has six characters. */
+/*
+ * Add output as text, or as base64 where that is shorter: a NUL as text has six characters.
+ */
 static json_t *output(uint64_t task, const struct dvm_output_msg *m)
 {
 	const void *data = m->data.data;

@@ -13,7 +13,7 @@
 
 /* ---- text.c ---- */
 
-/* A name, as it is where it is text. */
+/* A name as JSON: as it is, where it is text. */
 json_t *text_of_name(const char *name);
 /* Append a value to a line; one reference is taken over. -ENOMEM, also for NULL. */
 int text_append(struct buf *out, json_t *value);
@@ -22,7 +22,7 @@ int text_append(struct buf *out, json_t *value);
 
 /* Answer a request, which may have a tag; a reference to the event is taken over. */
 void client_answer(struct dvm_head *h, struct head_client *c, json_t *request, json_t *event);
-/* As above, when the journal is safe up to this position. */
+/* As above, but sent when the journal is safe up to this position. */
 void client_answer_at(struct dvm_head *h, struct head_client *c, json_t *request,
 		      json_t *event, uint64_t at);
 void client_refuse(struct dvm_head *h, struct head_client *c, json_t *request,
@@ -39,7 +39,7 @@ typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request
  */
 bool client_for_tasks(struct dvm_head *h, struct head_client *c, json_t *request,
 		      task_fn fn, size_t *count, size_t *unkept);
-/* The task of "id"; NULL: the client has been told why not. */
+/* The task of "id"; NULL: the client got an error. */
 struct head_task *client_find_task(struct dvm_head *h, struct head_client *c,
 				   json_t *request);
 
@@ -50,7 +50,7 @@ void submit_request(struct dvm_head *h, struct head_client *c, json_t *request);
 
 /* ---- spec.c ---- */
 
-/* In one of its texts, at any depth. */
+/* True: a text in the value has a NUL, at any depth. */
 bool spec_has_nul(json_t *v);
 /* Read a task into r->spec. */
 void spec_read(struct spec_reading *r, json_t *json);

@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #define SHOWN_MAX 1000 /* in an answer to "ps": tasks that have ended, and others */
-#define REASONS_MAX ((size_t)64 << 20) /* bytes of them, in an answer to "why" */
+#define REASONS_MAX ((size_t)64 << 20) /* bytes of reasons, in an answer to "why" */
 
 /* ---- requests about tasks ---- */
 
@@ -34,7 +34,7 @@ static void do_to_tasks(struct dvm_head *h, struct head_client *c, json_t *reque
 		answer_done(h, c, request, count);
 }
 
-/* "queued": only if it waits. */
+/* "queued": only a task that waits. */
 static void cancel_one(struct dvm_head *h, struct head_task *t, json_t *request,
 		       uint32_t client)
 {
@@ -76,7 +76,7 @@ static void append_list(const struct dvm_head *h, const struct head_task *list,
 			json_array_append_new(tasks, result_listed(h, t, LIST_COMMAND_MAX));
 }
 
-/* Tasks that have ended, from this index on, in the order of their ends. */
+/* List ended tasks from this index on, in the order of their ends. */
 static void append_ended(struct dvm_head *h, json_int_t from, json_t *tasks)
 {
 	journal_hurry(h);
@@ -177,7 +177,7 @@ static void on_status(struct dvm_head *h, struct head_client *c, json_t *request
 	client_answer(h, c, request, result_status(h));
 }
 
-/* How many tasks run that this client watches? */
+/* The number of running tasks that this client watches. */
 static void on_progress(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	const struct watcher *w;
@@ -226,7 +226,7 @@ static void on_go(struct dvm_head *h, struct head_client *c, json_t *request)
 	answer_done(h, c, request, 0);
 }
 
-/* WORKS: it is none of them. */
+/* WORKS: an unknown word. */
 static enum head_work work_of(json_t *request)
 {
 	static const char *const names[WORKS] = {
@@ -301,7 +301,7 @@ static bool read_names(json_t *request, struct node_names *out, const char ***na
 	return *names || !json_is_array(nodes);
 }
 
-/* "nodes": names, or how many; "job": of which, where it is another one. */
+/* "nodes": names, or a number; "job": the Slurm job of the nodes, if it is another one. */
 static bool grow(struct dvm_head *h, struct head_client *c, json_t *request,
 		 const struct node_names *n, struct head_refusal *no)
 {
@@ -324,7 +324,7 @@ static void on_grow(struct dvm_head *h, struct head_client *c, json_t *request)
 	free(names);
 }
 
-/* "nodes": names, or how many; "grace": seconds that what runs there has. */
+/* "nodes": names, or a number; "grace": seconds until what runs there is ended. */
 static void on_shrink(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	json_t *grace = json_object_get(request, "grace");
@@ -351,8 +351,8 @@ static void wait_one(struct dvm_head *h, struct head_task *t, json_t *request,
 }
 
 /*
- * "ids": these, "all": those that have not ended, and with "unwaited" all that nobody has
- * waited for. The answer tells of ends, by their number.
+ * "ids": these tasks; "all": all tasks that have not ended; with "unwaited" also those for
+ * which no client has waited. The answer has the number of tasks whose ends follow.
  */
 static void on_wait(struct dvm_head *h, struct head_client *c, json_t *request)
 {

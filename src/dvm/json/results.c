@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How tasks are and have ended, and how the DVM is. */
+/* The state and results of tasks, and the state of the DVM. */
 #include "dvm/json/json_private.h"
 
 #include <string.h>
 
 #define RESULT_FIRST "{\"ev\":\"ended\",\"tasks\":["
 #define RESULT_LAST "]}\n"
-#define NODES_SHOWN_MAX 64 /* of a task, by name */
+#define NODES_SHOWN_MAX 64 /* nodes of a task that are listed by name */
 #define CHARACTER_MAX 4    /* bytes of a character of UTF-8 */
 
 static void set_bytes(json_t *o, const char *key, const char *data, size_t len)
@@ -149,7 +149,7 @@ int result_close(struct buf *out)
 
 /* ---- the DVM ---- */
 
-/* "none", "written", or why it cannot be. */
+/* "none", "written", or the error of writing. */
 static const char *journal_state(const struct dvm_head *h)
 {
 	int error = h->journal.error ? h->journal.error : h->journal.unsafe;

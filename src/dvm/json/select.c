@@ -42,7 +42,7 @@ static bool ids_ok(struct dvm_head *h, struct head_client *c,
 	return true;
 }
 
-/* As for_list, for tasks of this name. */
+/* As for_list, for the tasks of a name. */
 static size_t for_name(struct dvm_head *h, struct head_task *list, const char *name, task_fn fn,
 		       json_t *request, uint32_t client)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The description of a task: its keys, and what each may be. */
+/* The description of a task: its keys, and the valid values of each. */
 #include "dvm/json/json_private.h"
 
 #include <errno.h>
@@ -10,7 +10,10 @@
 #include "dvm/core/output_path.h"
 
 #define PLACED_MAX LEDGER_RANKS_MAX /* entries */
-/* Bytes of a rank: what all ranks of a task on a node have is a number, too. */
+/*
+ * Limit of a rank's memory in bytes: the sum over the ranks of a node must be a number,
+ * too.
+ */
 #define MEMORY_MAX (INT64_MAX / LEDGER_RANKS_MAX)
 
 /* ---- values ---- */
@@ -137,7 +140,10 @@ static void read_counters(struct spec_reading *r)
 	}
 }
 
-/* The numbers follow those that are in *all, for ranks share out a part's in order. */
+/*
+ * Read numbers that ascend from those in *all: ranks share the cores and GPUs of a part in
+ * order.
+ */
 static bool read_set(struct spec_reading *r, json_t *list, uint32_t max,
 		     struct dvm_cores *all, uint32_t *count)
 {
@@ -176,7 +182,7 @@ static void check_place_keys(struct spec_reading *r, json_t *entry)
 			spec_wrong(r, "place", "unknown key %.60s", key);
 }
 
-/* A rank of this node with these cores; those of its node follow one another. */
+/* Place a rank on its node, with these cores; the ranks of a node follow one another. */
 static void place_rank(struct spec_reading *r, struct ledger_placement *p, json_t *entry)
 {
 	const char *name = json_string_value(json_object_get(entry, "node"));
@@ -237,7 +243,7 @@ static void read_placed(struct spec_reading *r)
 		place_rank(r, p, entry);
 }
 
-/* With what there is. */
+/* Refuse a shape for which no nodes are large enough, and say what they have. */
 static void too_large(struct spec_reading *r, const struct ledger_shape *s)
 {
 	const struct ledger *l = r->h->ledger;
@@ -400,7 +406,7 @@ void spec_read_text(struct spec_reading *r, const struct dvm_bytes *text)
 	spec_read(r, json);
 	if (r->key && json_object_get(json, r->key) && !strcmp(r->why, unknown_key)) {
 		snprintf(r->why, sizeof(r->why), "unknown key %.60s", r->key);
-		r->key = "tasks"; /* the text that has the key goes */
+		r->key = "tasks"; /* the text with the key is freed here */
 	}
 	json_decref(json);
 }

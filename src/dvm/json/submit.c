@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tasks as a request describes them. One that cannot be is refused by its index, the
+ * Tasks as a request describes them. An invalid task is refused by its index, the
  * key that is wrong, and why; the others of the request are taken.
  *
  *   {"op": "submit", "profile": {"id": TEXT, "cwd": TEXT, "env": {NAME: VALUE}},
@@ -49,7 +49,7 @@ static int limit_of_name(const char *name)
 	return i;
 }
 
-/* "umask" and "limits" of a profile. NULL, or what is wrong with them. */
+/* "umask" and "limits" of a profile. NULL, or the error in them. */
 static const char *read_limits(json_t *json, struct dvm_limits *out)
 {
 	json_t *mask = json_object_get(json, "umask"), *value;
@@ -75,7 +75,7 @@ static const char *read_limits(json_t *json, struct dvm_limits *out)
 	return NULL;
 }
 
-/* Counted for the client, which may name it in later requests. */
+/* Count a use of the profile for the client, which may name it in later requests. */
 static const char *define_profile(struct dvm_head *h, struct head_client *c,
 				  json_t *json)
 {
@@ -138,7 +138,7 @@ static void add_refused(json_t *refused, size_t index, const struct spec_reading
 		(json_int_t)index, "key", r->key, "why", text_of_name(r->why), "full", r->full));
 }
 
-/* Queue them; the answer, a new reference. */
+/* Queue the tasks; returns the answer, a new reference. */
 static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 			    json_t *request, json_t *tasks)
 {
@@ -169,7 +169,7 @@ static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 			 "refused", refused);
 }
 
-/* None of these, which are the last, has been submitted. */
+/* Undo these tasks, the last of the queue: none of them counts as submitted. */
 static void undo(struct dvm_head *h, json_t *ids)
 {
 	for (size_t i = json_array_size(ids); i-- > 0;) {
@@ -181,7 +181,7 @@ static void undo(struct dvm_head *h, json_t *ids)
 	}
 }
 
-/* All or nothing of it comes into the journal. */
+/* Write all records of the request to the journal, or none. */
 static void submit_recorded(struct dvm_head *h, struct head_client *c,
 			    json_t *request, json_t *tasks)
 {
@@ -208,7 +208,7 @@ void submit_request(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	json_t *tasks = json_object_get(request, "tasks");
 	json_t *profile = json_object_get(request, "profile");
-	bool starting = !head_is_ready(h); /* not all its nodes have come up */
+	bool starting = !head_is_ready(h); /* some nodes have not registered yet */
 	const char *why = NULL;
 
 	if (!json_is_array(tasks))

@@ -10,8 +10,8 @@
 /* A new reference, or NULL: no memory. */
 json_t *text_of_bytes(const char *data, size_t len);
 /*
- * The bytes of such a text; *data is to be freed. False: the value is another one, or longer
- * than DVM_INPUT_MAX, or there is no memory.
+ * The bytes of such a text; *data is to be freed. False: not such a text, longer than
+ * DVM_INPUT_MAX, or no memory.
  */
 bool text_take_bytes(json_t *text, char **data, size_t *len);
 
