@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Does this word ask for help? */
+/* True: the word asks for help. */
 bool is_help(const char *word);
 /* Print all commands and options. */
 void help_print_all(FILE *to);
