@@ -28,14 +28,14 @@ static inline void cores_remove(struct dvm_cores *c, uint32_t i)
 	c->words[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
-/* The first at or after `from`, DVM_CORES_MAX: none. */
+/* The first number at or after `from`; DVM_CORES_MAX: none. */
 uint32_t cores_next(const struct dvm_cores *c, uint32_t from);
 uint32_t cores_count(const struct dvm_cores *c);
-/* All of `b` are in `a`. */
+/* True: all of `b` are in `a`. */
 bool cores_contain(const struct dvm_cores *a, const struct dvm_cores *b);
 void cores_add_all(struct dvm_cores *c, const struct dvm_cores *more);
 void cores_remove_all(struct dvm_cores *c, const struct dvm_cores *less);
-/* 0 to count - 1. */
+/* Fill the set with 0 to count - 1. */
 void cores_fill(struct dvm_cores *c, uint32_t count);
 /* Move the `count` lowest of `from`, which has as many, to `to`. */
 void cores_move(struct dvm_cores *to, struct dvm_cores *from, uint32_t count);

@@ -28,28 +28,35 @@ struct disk_ops {
 	 * -ENOLCK: this file system has no locks.
 	 */
 	int (*lock)(void *arg);
-	/* Make a file that nobody else can read, and open it. -EEXIST: the name is taken. */
+	/*
+	 * Make a file that no other user can read, and open it. -EEXIST: the name is taken.
+	 */
 	int (*create)(void *arg, const char *name);
-	/* -ENOENT: there is none. */
+	/* Open a file. -ENOENT: no such file. */
 	int (*open)(void *arg, const char *name);
 	void (*close)(void *arg, int file);
-	/* Up to `len` bytes from offset `at`; fewer only at the file's end. Their number. */
+	/*
+	 * Read up to `len` bytes from offset `at`; fewer only at the file's end. Returns
+	 * their number.
+	 */
 	int64_t (*read)(void *arg, int file, void *data, size_t len, uint64_t at);
-	/* All of it; after a failure any part of it may be written. */
+	/* Write all of it; after a failure any part of it may be written. */
 	int (*write)(void *arg, int file, const void *data, size_t len, uint64_t at);
 	int (*truncate)(void *arg, int file, uint64_t len);
 	int (*stat)(void *arg, int file, struct disk_stat *out);
-	/* As every other machine sees it now, and without a descriptor. -ENOENT. */
+	/*
+	 * Look at a name as every other machine sees it now, without a descriptor. -ENOENT.
+	 */
 	int (*look)(void *arg, const char *name, struct disk_stat *out);
-	/* A file that has the name `to` is replaced. */
+	/* Rename a file; a file with the name `to` is replaced. */
 	int (*rename)(void *arg, const char *from, const char *to);
-	/* A second name. */
+	/* Make a second name of a file. */
 	int (*link)(void *arg, const char *from, const char *to);
 	int (*unlink)(void *arg, const char *name);
 	/* Call `each` with the names that begin like this, in any order. */
 	int (*list)(void *arg, const char *prefix,
 		    void (*each)(void *ctx, const char *name), void *ctx);
-	/* All that was written to the file, or DISK_DIRECTORY, outlives a crash. */
+	/* Sync: all that was written to the file, or DISK_DIRECTORY, outlives a crash. */
 	int (*sync)(void *arg, int file);
 	/*
 	 * As sync, for all that was written before this call, without waiting for it:

@@ -211,7 +211,7 @@ static int check_name(struct durable *d)
 	return rc ? rc : st.id == d->id ? 0 : -ENOENT;
 }
 
-/* All before the position is on the disk: is it safe? */
+/* All before the position is on the disk: report it as safe, if this head is the owner. */
 static void settle(struct durable *d, uint64_t position, uint64_t now_ms)
 {
 	int rc = durable_check_owner(d, now_ms), named = rc ? 0 : check_name(d);
@@ -358,7 +358,7 @@ void durable_synced(struct durable *d, int error, uint64_t now_ms)
 
 /* ---- in time ---- */
 
-/* After a failed sync nobody knows which of the bytes since the last good one are there. */
+/* After a failed sync the bytes since the last good one may be there or not. */
 static int write_kept(struct durable *d)
 {
 	int rc = cut_rest(d);

@@ -28,22 +28,22 @@
 #include "dvm/core/owner.h"
 #include "libutil/log.h"
 
-#define DURABLE_LATER_MS 1000 /* until what nobody waits for is synced; between tries */
+#define DURABLE_LATER_MS 1000 /* delay of a sync for which no process waits; time between tries */
 #define DURABLE_SOON_MS 10    /* between syncs for ends, of which many come at once */
-#define DURABLE_LOOK_MS 5000  /* between looks whether it is still the owner */
+#define DURABLE_LOOK_MS 5000  /* between two checks of the owner */
 #define DURABLE_LIMIT_MIN ((uint64_t)64 << 20) /* bytes; at four times what is needed
                                                   the file is made smaller */
 
 enum durable_wait {
 	DURABLE_LATER, /* no process waits for it */
-	DURABLE_SOON,  /* somebody waits to hear of an end */
-	DURABLE_NOW,   /* somebody waits before doing anything else */
+	DURABLE_SOON,  /* a process waits for the report of an end */
+	DURABLE_NOW,   /* a process waits, and does nothing else before */
 };
 
 struct durable_ops {
 	/* True: a head that goes on with the journal needs the record. */
 	bool (*knows)(void *arg, const struct journal_record *r);
-	/* Counts of the records that are of no use any more. */
+	/* Get the counts of the records that are needed no more. */
 	void (*forgotten)(void *arg, struct journal_counts *out);
 	/* All that was given up to this position is safe. Ascending. */
 	void (*safe)(void *arg, uint64_t position);
@@ -53,8 +53,8 @@ struct durable_ops {
 	 */
 	void (*failed)(void *arg, int error);
 	/*
-	 * Another head is the owner, or somebody has removed this one's file: then the
-	 * epoch is 0. Called once; then all fails with -ESTALE.
+	 * Another head is the owner, or a user has removed this one's file: then the epoch
+	 * is 0. Called once; then all calls fail with -ESTALE.
 	 */
 	void (*superseded)(void *arg, const struct owner *by);
 };
@@ -68,11 +68,11 @@ struct durable_options {
 
 struct durable;
 
-/* 0 or -ENOMEM. */
+/* Create a journal. 0 or -ENOMEM. */
 int durable_create(struct durable **out, const struct durable_options *options,
 		   const struct disk_ops *disk, void *disk_arg,
 		   const struct durable_ops *ops, void *arg, const struct log_hook *log);
-/* Without a sync: as when the process is killed. */
+/* Free it without a sync: as when the process is killed. */
 void durable_destroy(struct durable *d);
 
 /*
@@ -100,9 +100,9 @@ int durable_begin(struct durable *d, const void *old, size_t len, uint64_t now_m
 int durable_append(struct durable *d, const void *data, size_t len,
 		   enum durable_wait wait, uint64_t now_ms);
 
-/* The epoch of this owner, after durable_open. */
+/* The epoch of this owner; call it after durable_open. */
 uint64_t durable_epoch(const struct durable *d);
-/* Look: false: another head is the owner, and ops.superseded has been called. */
+/* Check the owner. False: another head is the owner, and ops.superseded has been called. */
 bool durable_is_owner(struct durable *d, uint64_t now_ms);
 
 /* A sync that disk_ops.begin_sync has begun has ended: 0 or a negative errno. */

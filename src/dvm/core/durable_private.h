@@ -38,18 +38,22 @@ struct durable {
 	struct buf kept;            /* the last bytes of the file: those not yet safe */
 	uint64_t end, safe;         /* positions */
 	uint64_t limit;             /* bytes of the file, see DURABLE_LIMIT_MIN */
-	bool syncs;                 /* a sync is under way, */
-	uint64_t syncing;           /* of what is before this position */
+	bool syncs;                 /* a sync is under way */
+	uint64_t syncing;           /* position up to which that sync goes */
 	uint64_t due_ms;            /* when a sync begins; UINT64_MAX: nothing is to be */
-	bool soon;                  /* somebody waits for the next one to hear of an end */
-	uint64_t soon_ms;           /* when the last such one began */
+	bool soon;                  /* a process waits for the next sync, for the report of an
+	                               end */
+	uint64_t soon_ms;           /* when the last sync for an end began */
 	uint64_t look_ms;           /* when the owner is checked again */
 	enum repair repair;
 	uint64_t retry_ms;
-	int error;                  /* as ops.failed has been told */
+	int error;                  /* last error of ops.failed */
 };
 
-/* 0; -ESTALE: the head has been superseded, and was told so; or the disk's error. */
+/*
+ * 0; -ESTALE: the head has been superseded, and ops.superseded has been called; or the
+ * disk's error.
+ */
 int durable_check_owner(struct durable *d, uint64_t now_ms);
 
 /* ---- durable_copy.c ---- */

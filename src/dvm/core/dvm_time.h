@@ -5,10 +5,7 @@
 
 #include <stdint.h>
 
-/*
- * Each input is given the time: of CLOCK_REALTIME, for people, and of a clock that
- * nobody sets.
- */
+/* The time of an input: of CLOCK_REALTIME, for messages, and of a clock that is not set. */
 struct dvm_time {
 	uint64_t wall_ns;
 	uint64_t ms;

@@ -283,7 +283,7 @@ static void end_hopeless(struct dvm_head *h)
 	leave(h);
 }
 
-/* Nothing runs, and nothing will. */
+/* True: nothing runs, and nothing will. */
 static bool is_done(const struct dvm_head *h)
 {
 	if (h->nrunning)

@@ -40,12 +40,12 @@
 #include "dvm/core/queue.h"
 #include "libutil/log.h"
 
-#define HEAD_KEPT_MAX 10000     /* results that are kept for who asks later */
+#define HEAD_KEPT_MAX 10000     /* results that are kept for later requests */
 #define HEAD_INSTANCES_MAX 4    /* tries of a task whose nodes are lost */
 #define HEAD_HOPE_MS 5000       /* from a node's loss, with a journal: see head.c */
 
 struct dvm_head_options {
-	const char *name;           /* of the DVM; outlives the head, as build does */
+	const char *name;           /* name of the DVM; outlives the head, as build does */
 	const char *build;
 	uint32_t nodes;             /* number that is expected */
 	struct queue_options queue;
@@ -53,10 +53,10 @@ struct dvm_head_options {
 	size_t max_waiting;         /* tasks in the queue; more are refused */
 	uint32_t member, members;   /* of several DVMs under one name, from 1: no two
 	                               give tasks the same number; 0: it is the only one */
-	bool keeps;                 /* nodes keep how tasks have ended for another head */
+	bool keeps;                 /* nodes keep the ends of tasks for another head */
 	bool adopts;                /* nodes of another head are sent ADOPT and come */
-	bool unheard;               /* nodes of another head may still run ranks: they do not
-	                               answer, or nobody knows where they are */
+	bool unheard;               /* nodes of another head may still run ranks: the nodes do
+	                               not answer, or their addresses are unknown */
 	uint32_t lease_ms;          /* ranks of a node end this time after its last answer
 	                               (lease.h): a node that is silent for this time is
 	                               lost; 0: there is no lease */
@@ -78,16 +78,22 @@ struct dvm_head_ops {
 	/* Messages (dvm_msg.h) for the node at a position; copied. */
 	void (*node_send)(void *arg, uint32_t position, const void *data,
 			  size_t len);
-	/* The node has sent nonsense: close its link, call dvm_head_node_lost later. */
+	/*
+	 * The node has sent an invalid message: close its link, and call dvm_head_node_lost
+	 * later.
+	 */
 	void (*node_break)(void *arg, uint32_t position, const char *why);
-	/* A line for a client, newline included; copied. */
+	/* Send a line to a client, newline included; copied. */
 	void (*client_send)(void *arg, uint32_t client, const char *line,
 			    size_t len);
-	/* Bytes of those that its connection has not taken yet. NULL: none, ever. */
+	/* Bytes of these lines that its connection has not taken yet. NULL: always none. */
 	size_t (*client_unread)(void *arg, uint32_t client);
-	/* A name of the client, for people: "process 4711". NULL: there are none. */
+	/* A name of the client, for messages: "process 4711". NULL: no names. */
 	void (*client_name)(void *arg, uint32_t client, char *out, size_t size);
-	/* Close its connection, call dvm_head_client_closed later. NULL: not needed. */
+	/*
+	 * Close the client's connection, and call dvm_head_client_closed later. NULL: not
+	 * needed.
+	 */
 	void (*client_break)(void *arg, uint32_t client);
 	/*
 	 * Append whole records to the journal: all or nothing, as durable_append does. 0
@@ -113,27 +119,27 @@ struct dvm_head_ops {
 	 * that it published.
 	 */
 	void (*names_end)(void *arg, uint64_t task, uint32_t instance);
-	/* All is done and everybody has been told: end. Called once. */
+	/* All work is done and reported: exit. Called once. */
 	void (*end)(void *arg);
 };
 
 struct dvm_head;
 
-/* Tasks that a head finds when it goes on. */
+/* Tasks in the journal of an earlier head. */
 struct dvm_resumed {
-	uint64_t ended;  /* tasks that stay so */
+	uint64_t ended;  /* tasks that have ended */
 	uint64_t queued; /* waiting tasks, `again` among them */
 	uint64_t again;  /* they ran, and are run again */
 	uint64_t lost;   /* they ran, and are reported lost */
 	uint64_t adopted; /* they still run, or ended without a head */
 };
 
-/* 0 or -ENOMEM. */
+/* Create a head. 0 or -ENOMEM. */
 int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
 		    const struct dvm_head_ops *ops, void *arg,
 		    const struct log_hook *log);
 void dvm_head_destroy(struct dvm_head *h);
-/* Before any node registers: so much there is of something that no node has. 0 or errno. */
+/* Add a counter of this amount, before any node registers. 0 or errno. */
 int dvm_head_add_counter(struct dvm_head *h, const char *name, uint32_t amount);
 
 /* A frame of the node at a position below dvm_head_positions(). */
@@ -141,28 +147,34 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data
 			 size_t len, struct dvm_time now);
 void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 			struct dvm_time now);
-/* The ranks of a node have ended, surely: what ran there need not wait for its lease. */
+/* The ranks of a node have certainly ended: its tasks need not wait for the lease. */
 void dvm_head_node_gone(struct dvm_head *h, uint32_t position, struct dvm_time now);
-/* May ranks of a lost node still run? */
+/* True: ranks of a lost node may still run. */
 bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t position);
 
 /* The daemon of an earlier head at this position does not come. `where` it listened. */
 void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name,
 			  const struct dvm_address *where);
-/* May ranks that an earlier head has started still run on nodes that nobody has heard? */
+/*
+ * True: ranks that an earlier head has started may still run on nodes that have not
+ * registered.
+ */
 bool dvm_head_is_unheard(const struct dvm_head *h);
-/* Before it registers: the address that it comes from, IPv4 in its mapped form. */
+/* The address from which a node comes, before it registers: IPv4 in its mapped form. */
 void dvm_head_node_address(struct dvm_head *h, uint32_t position,
 			   const uint8_t ip[16]);
 
-/* How many positions there are: of nodes, lost ones too, and of those that are to come. */
+/* The number of positions: of nodes, lost ones too, and of those that are to come. */
 uint32_t dvm_head_positions(const struct dvm_head *h);
-/* NULL: the daemon has not registered, or is lost. */
+/* The name of a node. NULL: its daemon has not registered, or is lost. */
 const char *dvm_head_node_name(const struct dvm_head *h, uint32_t position);
-/* The name of one that has registered, also when it is lost, and where it listens. */
+/*
+ * The name of a node that has registered, also when it is lost, and the address at which it
+ * listens.
+ */
 const char *dvm_head_node_where(const struct dvm_head *h, uint32_t position,
 				struct dvm_address *address);
-/* Some of those that are to come do not, and so none does. */
+/* Some of the new nodes cannot come, so none of them joins. */
 void dvm_head_grow_failed(struct dvm_head *h, const char *why);
 /*
  * Start nothing more. Running tasks have options.grace_ms to finish; then they are ended,
@@ -176,12 +188,12 @@ void dvm_head_await_starter(struct dvm_head *h, bool awaited);
 /* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
 uint64_t dvm_head_deadline(const struct dvm_head *h);
 
-/* How many nodes have registered; tasks are taken when all have. */
+/* The number of registered nodes; tasks are accepted when all have registered. */
 uint32_t dvm_head_registered(const struct dvm_head *h);
 
 /*
- * When all have registered, and before any client's input: records are given to
- * ops.record from now on.
+ * Begin the journal when all nodes have registered, before the first request of a client:
+ * from now on ops.record gets records.
  */
 void dvm_head_keep_journal(struct dvm_head *h);
 /*

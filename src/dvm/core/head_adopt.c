@@ -158,7 +158,7 @@ bool adoption_is_whole(const struct dvm_head *h)
 	return !h->options.unheard;
 }
 
-/* Leave out what no node holds. */
+/* Leave out parts that no node holds. */
 static void close_gaps(struct ledger_placement *p)
 {
 	uint32_t n = 0;

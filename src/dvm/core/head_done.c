@@ -12,7 +12,7 @@ void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instan
 	};
 
 	if (h->nodes[node].lost || dvm_msg_pack(&h->nodes[node].later, &m))
-		return; /* what is missing is kept for longer */
+		return; /* without memory for it the node keeps its ends longer */
 	h->journal.done_later = true;
 	head_list_node(h, NODES_LATER, node);
 }
@@ -52,7 +52,7 @@ static void wait_for_later(struct dvm_head *h)
 			h->journal.done_waits = true;
 			head_list_node(h, NODES_DONE, i);
 		}
-		buf_clear(&n->later); /* what is missing is kept for longer */
+		buf_clear(&n->later); /* without memory for it the node keeps its ends longer */
 	}
 	h->journal.done_later = false;
 	h->journal.done_at = h->journal.written;

@@ -117,7 +117,7 @@ static int make_room(struct dvm_head *h, uint32_t more)
 	return 0;
 }
 
-/* May the DVM grow by `count` nodes? LEDGER_NODES_MAX bounds all of them. */
+/* True: the DVM may grow by `count` nodes. LEDGER_NODES_MAX bounds all of them. */
 static bool count_ok(const struct dvm_head *h, int64_t count)
 {
 	return count >= 1 && count <= (int64_t)(LEDGER_NODES_MAX - h->options.nodes);

@@ -157,7 +157,7 @@ static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head
 	return (struct dvm_bytes){ 0 };
 }
 
-/* The end of a task that is lost with its client or head may be told at once. */
+/* The end of a task that is lost with its client or head may be reported at once. */
 void journal_end(struct dvm_head *h, struct head_task *t)
 {
 	const struct task_result *e = &t->result;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define LATE_MS 1000 /* a turn comes at its deadline; this late, when the head was stopped */
+#define LATE_MS 1000 /* a turn later than this after its deadline: the head was stopped */
 
 /* ---- losses ---- */
 
@@ -69,7 +69,7 @@ void dvm_head_node_gone(struct dvm_head *h, uint32_t node, struct dvm_time now)
 
 /* ---- leaving, and leases ---- */
 
-/* Nothing runs there any more. */
+/* Tell the node to leave: nothing runs there any more. */
 static void tell_to_leave(struct dvm_head *h, uint32_t node)
 {
 	const struct dvm_msg m = { .type = DVM_LEAVE };

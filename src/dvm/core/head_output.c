@@ -60,7 +60,7 @@ static struct head_output *add(struct dvm_head *h, struct head_task *t, uint32_t
 	return o;
 }
 
-/* The first watcher that is there, or NULL. */
+/* The first watcher that is connected, or NULL. */
 static struct head_client *first_reader(struct dvm_head *h, const struct head_task *t)
 {
 	const struct watcher *w;
@@ -147,7 +147,7 @@ static bool has_taken(struct dvm_head *h, struct reader *r)
 	return r->mark + unread <= c->sent;
 }
 
-/* How much of it all have taken. */
+/* The bytes that all its readers have taken. */
 static uint64_t taken_by_all(struct dvm_head *h, struct head_output *o)
 {
 	uint64_t least = o->sent;
@@ -202,7 +202,7 @@ static struct reader *reader_of(struct head_output *o, uint32_t client)
 	return r;
 }
 
-/* Before o->sent has grown by what is told. */
+/* Call it before o->sent grows by the bytes of the report. */
 static void tell(struct dvm_head *h, struct head_output *o, const struct buf *line)
 {
 	const struct watcher *w;

@@ -53,7 +53,10 @@ static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 	       !t->result.too_long && t->spec.retries > 0;
 }
 
-/* Parts of it may run on a node that this head has never heard of. */
+/*
+ * End the task, or hold it: parts of it may run on a node that has not registered with this
+ * head.
+ */
 static void end_or_hold(struct dvm_head *h, struct head_task *t)
 {
 	if (t->loss && h->unheard_ms)
@@ -62,7 +65,7 @@ static void end_or_hold(struct dvm_head *h, struct head_task *t)
 		task_end(h, t);
 }
 
-/* All its parts have. */
+/* All parts of the task have ended. */
 static void ended(struct dvm_head *h, struct head_task *t)
 {
 	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
@@ -128,7 +131,10 @@ static void add_usage(struct head_task *t, const struct dvm_ended *m)
 		t->ended_ns = m->ended_ns;
 }
 
-/* The first part that failed by itself says how the task ended, and any why. */
+/*
+ * The first part that failed by itself has the status of the task; the reason may be any
+ * part's.
+ */
 static void take_result(struct head_task *t, const struct dvm_ended *m)
 {
 	struct task_result *r = &t->result;
@@ -215,7 +221,7 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 
 /* ---- nodes that are lost, or leave ---- */
 
-/* Ranks of it run on the node, as far as is known. NULL: they do not. */
+/* The task's part on the node, if its ranks run, as far as is known; or NULL. */
 static struct ledger_part *running_part(const struct head_task *t, uint32_t node)
 {
 	struct ledger_part *part = part_on(t, node);

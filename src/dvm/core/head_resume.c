@@ -113,7 +113,10 @@ static int add_unfit(struct replay *r, uint64_t id, const char *why)
 	return 0;
 }
 
-/* In place of one that is not in the journal. One use is counted; NULL: no memory. */
+/*
+ * An empty profile in place of one that is not in the journal. One use is counted; NULL: no
+ * memory.
+ */
 static struct head_profile *no_profile(struct dvm_head *h)
 {
 	const struct journal_profile none = { .id = { "?", 1 }, .cwd = { "/", 1 } };
@@ -353,7 +356,10 @@ void dvm_head_keep_journal(struct dvm_head *h)
 
 /* ---- what may be left out ---- */
 
-/* By its name: one that is defined again has another number, and the same content. */
+/*
+ * True: the profile is known by its name. A profile that is defined again has another
+ * number, and the same content.
+ */
 static bool profile_is_known(const struct dvm_head *h, const struct dvm_bytes *id)
 {
 	const struct head_profile *p;

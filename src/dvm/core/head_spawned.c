@@ -22,7 +22,7 @@ void spawned_reply(struct dvm_head *h, uint32_t node, const struct dvm_spawned *
 		h->ops.node_send(h->arg, node, out.data, out.len);
 }
 
-/* An empty reason: there is the task. */
+/* An empty reason: the task is ready. */
 void spawned_answer(struct dvm_head *h, struct head_spawn *s, const char *why)
 {
 	if (s->asks)
@@ -43,7 +43,7 @@ void spawned_free(struct head_spawn *s)
 
 /* ---- does it fit? ---- */
 
-/* The nodes, with nothing on them. */
+/* A ledger of the nodes, with nothing on them. */
 static struct ledger *empty_ledger(const struct dvm_head *h)
 {
 	struct ledger *l;
@@ -128,7 +128,10 @@ static void leave_children(struct dvm_head *h, struct head_task *t)
 	}
 }
 
-/* Before one of its ranks was there. A program without PMI may have ended well. */
+/*
+ * The task has ended before its first rank was ready. A program without PMI may have ended
+ * well.
+ */
 static void answer_end(struct dvm_head *h, const struct head_task *t)
 {
 	const char *why_not = t->spawned->why_not ? t->spawned->why_not : "";

@@ -15,7 +15,7 @@ void spec_wrong(struct spec_reading *r, const char *key, const char *fmt, ...)
 	va_list ap;
 
 	if (r->key)
-		return; /* the first counts */
+		return; /* the first error counts */
 	r->key = key;
 	va_start(ap, fmt);
 	vsnprintf(r->why, sizeof(r->why), fmt, ap);
@@ -80,7 +80,7 @@ struct head_task *submit_spawned(struct dvm_head *h, const struct dvm_bytes *tex
 	return t;
 }
 
-/* Replaces the invalid parts of a task that will not be started. */
+/* Replace the invalid parts of a task that will not be started. */
 static void make_fit(struct spec_reading *r)
 {
 	struct ledger_shape *s = &r->spec.shape;

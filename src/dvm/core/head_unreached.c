@@ -17,7 +17,7 @@ static uint64_t silent_ms(const struct dvm_head *h, uint32_t node)
 	return h->now.ms > heard ? h->now.ms - heard : 0;
 }
 
-/* When its ranks have ended, surely; seconds since 1970. */
+/* The time when its ranks have certainly ended; seconds since 1970. */
 static double until(const struct dvm_head *h, uint32_t node)
 {
 	double ms = (double)h->nodes[node].heard_ms + h->options.away_ms - (double)h->now.ms;
@@ -65,7 +65,7 @@ static void leave_alone(struct dvm_head *h, uint32_t node)
 	tasks_leave_node(h, node);
 }
 
-/* Nobody knows where their ranks are. */
+/* Release cancelled tasks whose ranks may run on unknown nodes. */
 static void leave_held(struct dvm_head *h)
 {
 	if (tasks_release(h, true))

@@ -46,7 +46,7 @@ int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client)
 
 /* ---- requests ---- */
 
-/* Results that are kept: how many the client will be told. */
+/* The number of kept results that the client will get. */
 static size_t tell_ended(struct dvm_head *h, const struct head_client *c)
 {
 	struct head_task *t;

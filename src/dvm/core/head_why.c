@@ -124,7 +124,10 @@ static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
 			"no node has all of the needed resources free at once");
 }
 
-/* How many nodes take `ranks` or more of it, and how many all nodes take together. */
+/*
+ * The number of nodes that take `ranks` or more of it, and the number that all nodes take
+ * together.
+ */
 static uint32_t nodes_that_take(const struct dvm_head *h, const struct ledger_shape *s,
 				uint32_t ranks, uint64_t *all)
 {

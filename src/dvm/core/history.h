@@ -24,11 +24,11 @@ const char *history_state_name(enum history_state state);
 struct history_task {
 	enum history_state state;
 	struct journal_submit submit;
-	struct journal_start start; /* the last */
-	struct journal_end end;     /* when it has ended */
+	struct journal_start start; /* the last start */
+	struct journal_end end;     /* the end */
 };
 
-/* How long something took, in seconds. */
+/* Seconds between two times. */
 struct history_times {
 	size_t count;
 	double median, p99;
@@ -41,7 +41,7 @@ struct history {
 	size_t nnodes;
 	struct journal_counts counts; /* of tasks that are not among them */
 	size_t heads;
-	uint64_t seen_ns;           /* the last time that is told of */
+	uint64_t seen_ns;           /* the last time in a record */
 	size_t tasks_cap, nodes_cap;
 };
 
@@ -54,7 +54,7 @@ void history_free(struct history *h);
 
 /* The exit status as a shell says it. */
 int history_code(const struct history_task *t);
-/* How long it ran, in seconds; 0: it did not. */
+/* Running time in seconds; 0: the task did not run. */
 double history_seconds(const struct history_task *t);
 
 struct history_figures {
@@ -73,7 +73,7 @@ struct history_figures {
 	double there, used;
 };
 
-/* 0 or -ENOMEM. */
+/* Compute the figures. 0 or -ENOMEM. */
 int history_count(const struct history *h, struct history_figures *out);
 
 #endif

@@ -42,7 +42,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Did it run, in the try of which all times are known? */
+/* True: the task ran, in a try of which all times are known. */
 static bool ran(const struct history_task *t)
 {
 	return t->state >= HISTORY_DONE && t->end.started_ns && t->start.placed_ns;
@@ -63,8 +63,8 @@ static int add_idle(struct count *c, uint64_t since_ns, uint64_t count)
 }
 
 /*
- * Takes the slots that have been free for longest; returns since when the last of them
- * has been.
+ * Take the slots that have been free for longest; returns the time since which the last of
+ * them has been free.
  */
 static uint64_t take_idle(struct count *c, uint64_t count)
 {

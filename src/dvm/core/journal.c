@@ -165,7 +165,7 @@ static uint32_t get_u32(const char *at)
 	return unpack_u32(&c);
 }
 
-/* Sets the header in front of a body; journal_seal does the rest. */
+/* Put the header in front of a body; journal_seal does the rest. */
 static void set_head(char *at, size_t len)
 {
 	set_u32(at, MARK);

@@ -54,7 +54,7 @@ struct journal_profile {
 struct journal_submit {
 	uint64_t task;      /* ascending in a journal */
 	uint64_t submitted_ns;
-	uint32_t profile;   /* its number */
+	uint32_t profile;   /* number of the profile */
 	bool tied;          /* ends with its client or spawning task, and so with its head */
 	uint64_t line;      /* the client's, of what it reads tasks from; 0: none */
 	struct dvm_bytes json; /* the task as the client has described it */
@@ -145,12 +145,12 @@ struct journal_reader {
 };
 
 /*
- * 0; -EBADMSG: this is no journal; -EPROTONOSUPPORT: it is one of another version, which
- * is in *version.
+ * Open a journal. 0; -EBADMSG: not a journal; -EPROTONOSUPPORT: a journal of another
+ * version, which is in *version.
  */
 int journal_open(struct journal_reader *j, const void *data, size_t len,
 		 uint32_t *version);
-/* The next whole record, which points into the data. False: there is none any more. */
+/* Read the next whole record, which points into the data. False: there is none. */
 bool journal_next(struct journal_reader *j, struct journal_record *r);
 
 #endif

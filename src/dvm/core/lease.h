@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 struct lease {
-	uint32_t length_ms;   /* 0: there is none */
+	uint32_t length_ms;   /* 0: no lease */
 	uint64_t answered_ms; /* when the last message that was answered was sent */
-	uint64_t ask_ms;      /* when the next is due */
+	uint64_t ask_ms;      /* when the next message is due */
 	uint64_t looked_ms;   /* when lease_ask was last called */
 	uint64_t woken_ms;    /* not over before this time */
 };
@@ -35,9 +35,9 @@ void lease_begin(struct lease *l, uint32_t length_ms, uint64_t now);
 bool lease_ask(struct lease *l, uint64_t now);
 /* The message that was sent at `sent` has been answered. */
 void lease_answered(struct lease *l, uint64_t sent, uint64_t now);
-/* When it is over; UINT64_MAX: there is none. */
+/* The end of the lease; UINT64_MAX: no lease. */
 uint64_t lease_end(const struct lease *l);
-/* How often lease_ask and lease_end are to be looked at, in milliseconds; 0: never. */
+/* The time between two calls of lease_ask and lease_end, in milliseconds; 0: no calls. */
 uint32_t lease_tick(const struct lease *l);
 
 #endif

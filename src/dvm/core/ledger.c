@@ -246,7 +246,7 @@ static size_t rooms(const struct ledger *l, const struct ledger_shape *s, struct
 	return n;
 }
 
-/* As few nodes as can be. How many; 0: they do not fit. */
+/* Take as few nodes as possible. Returns their number; 0: the ranks do not fit. */
 static size_t fill_few(struct room *r, size_t n, uint32_t ranks)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -259,7 +259,7 @@ static size_t fill_few(struct room *r, size_t n, uint32_t ranks)
 	return 0;
 }
 
-/* Takes `nodes` nodes, each with as many ranks as the others or one more. */
+/* Take `nodes` nodes, each with as many ranks as the others or one more. */
 static size_t fill_even(struct room *r, size_t n, uint32_t ranks, uint32_t nodes)
 {
 	uint32_t each = ranks / nodes, more = ranks % nodes;

@@ -15,8 +15,8 @@ struct node {
 	uint32_t ncores;
 	uint64_t gpus;
 	uint64_t memory;
-	uint32_t tasks;         /* that run on it */
-	bool taken;             /* by one that wants to be alone */
+	uint32_t tasks;         /* tasks on the node */
+	bool taken;             /* by an exclusive task */
 	bool closed;
 	uint64_t listed;        /* later than nodes of a lower number */
 	struct node *prev, *next; /* of its bin */
@@ -60,7 +60,7 @@ struct room_of {
 	uint64_t cores, gpus, memory;
 };
 
-/* How many ranks of a task go where there is this. */
+/* The number of ranks of a task for which these resources suffice. */
 uint32_t ledger_ranks_in(const struct ledger_shape *s, const struct room_of *r);
 /* The node as it is, or as if nothing ran on it. */
 uint32_t ledger_node_ranks(const struct node *n, const struct ledger_shape *s, bool ever);
@@ -79,9 +79,9 @@ bool index_fits(const struct ledger *l, const struct ledger_shape *s);
 
 /* ---- ledger_kinds.c ---- */
 
-/* 0 or -ENOMEM. */
+/* Add a node with these resources to its kind. 0 or -ENOMEM. */
 int kinds_add(struct ledger *l, const struct ledger_resources *has);
-/* A node that had this has nothing. */
+/* A node with these resources is lost. */
 void kinds_lose(struct ledger *l, const struct ledger_resources *has);
 /* True: the task would fit if nothing else ran. */
 bool kinds_fit(const struct ledger *l, const struct ledger_shape *s);
@@ -92,8 +92,8 @@ bool kinds_fit(const struct ledger *l, const struct ledger_shape *s);
 struct tally {
 	uint32_t ranks, nodes; /* of the task: all, and on as many, or 0 */
 	uint64_t all;          /* ranks that they take together */
-	uint64_t with_each;    /* nodes that take their share of ranks, */
-	uint64_t with_more;    /* and one more */
+	uint64_t with_each;    /* nodes that take their share of ranks */
+	uint64_t with_more;    /* nodes that take one rank more */
 };
 
 struct tally tally_begin(const struct ledger_shape *s);

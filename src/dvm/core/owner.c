@@ -108,7 +108,7 @@ struct scan {
 	uint64_t last;
 	const struct disk_ops *ops; /* NULL: only look for the last */
 	void *arg;
-	bool later; /* there is one after `last` */
+	bool later; /* there is an owner after `last` */
 };
 
 static uint64_t epoch_of(const char *name)

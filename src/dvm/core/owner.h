@@ -16,7 +16,7 @@
 
 struct owner {
 	uint64_t epoch;              /* from 1; set by owner_claim */
-	char host[OWNER_TEXT_MAX];   /* for people */
+	char host[OWNER_TEXT_MAX];   /* for messages */
 	char where[OWNER_TEXT_MAX];  /* the same text: processes of both see one another */
 	uint64_t pid, born;          /* `born`: tells two processes of one pid apart */
 	char cluster[OWNER_TEXT_MAX];/* Slurm's; empty: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How parts have ended (node.h), as long as the head may not have written it down: when
- * it is lost, the next one is told. Calls no system function; one thread at a time.
+ * The ends of parts (node.h) that the head may not have in its journal: the next head gets
+ * them. Calls no system function; one thread at a time.
  */
 #ifndef PMI2X_DVM_UNACKED_ENDS_H
 #define PMI2X_DVM_UNACKED_ENDS_H
