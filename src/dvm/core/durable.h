@@ -17,8 +17,8 @@
  * - Between a sync and its ops.safe the owner is checked (owner.h). One that is the owner
  *   no more never says again that something is safe.
  *
- * One thread at a time; operations must not call back. Times are of a clock that nobody
- * sets, in ms.
+ * One thread at a time; operations must not call back. Times are milliseconds of a clock
+ * that cannot be set.
  */
 #ifndef PMI2X_DVM_DURABLE_H
 #define PMI2X_DVM_DURABLE_H

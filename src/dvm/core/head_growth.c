@@ -3,10 +3,12 @@
  * Nodes that come later, that go before the end, and that get no more tasks.
  *
  * Nodes of a growth have the positions behind all others. They belong to the DVM when all
- * of them have registered; when one cannot, none does, and the client is told why.
+ * of them have registered. If one cannot register, none belongs to it, and the client
+ * gets the reason.
  *
- * A node that is to go is given nothing more. When nothing runs there, or what still does
- * after a time has been ended, to be run again, its daemon is told to leave: head_nodes.c.
+ * A node that is to go gets no more tasks. After its grace time the head ends the tasks
+ * that still run there, and runs them again elsewhere. When no task runs there, the head
+ * tells the daemon to leave: head_nodes.c.
  */
 #include "dvm/core/head_private.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients that wait for tasks. A client confirms what it was told of with
+ * Clients that wait for tasks. A client confirms the results that it got with
  * {"op": "waited"}; until then a later "unwaited" covers these tasks, too, also of another
- * head. The head keeps the last HEAD_KEPT_MAX results, and of earlier ones how many nobody
- * has waited for.
+ * head. The head keeps the last HEAD_KEPT_MAX results. It only counts earlier tasks for
+ * which no client has waited.
  */
 #include "dvm/core/head_private.h"
 

@@ -7,8 +7,8 @@
  * node's work to others only when it has not heard of the node for longer than a lease
  * (dvm_head_options.away_ms), so two instances of a task do not run at once.
  *
- * Times are milliseconds of one clock that nobody sets and that goes on while the machine
- * sleeps (CLOCK_BOOTTIME). Calls no system function.
+ * Times are milliseconds of CLOCK_BOOTTIME, which cannot be set and which goes on while
+ * the machine sleeps. Calls no system function.
  */
 #ifndef PMI2X_DVM_LEASE_H
 #define PMI2X_DVM_LEASE_H
