@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libio/proc_stat.h"
+
 #define TEXT_MAX 4096
 
 /*
@@ -36,14 +38,9 @@ static bool read_text(const char *path, char text[TEXT_MAX])
 
 static bool has_signal_stopped(pid_t pid)
 {
-	char path[32], text[TEXT_MAX];
-	const char *at;
+	struct proc_stat now;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (!read_text(path, text))
-		return false;
-	at = strrchr(text, ')');
-	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+	return proc_stat_read((uint64_t)pid, &now) && (now.state == 'T' || now.state == 't');
 }
 
 static bool is_frozen_by(const struct freezer *f, const char *lines)

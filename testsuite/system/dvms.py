@@ -41,6 +41,14 @@ def dvm(prefix, env, tmp_path):
     return command
 
 
+def in_allocation(cluster, prefix, base, *salloc, **more):
+    """Run salloc with these arguments; pmi2x-dvm is in its PATH, and has DVMs in `base`."""
+    return cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
+        "salloc", *salloc, **more,
+    )  # fmt: skip
+
+
 def living(base):
     """Processes of DVMs whose directory, or whose head's, is below this one."""
     found = {}

@@ -31,7 +31,7 @@ TCP_INFO_BYTES_RECEIVED = 128  # offset in struct tcp_info
 # children, n3 is below n2 and n5 below n4.
 TREE = ["-w", "n[1-5]", "-n10", "--ntasks-per-node=2"]
 WIDTH = {"PMI2X_TREE_WIDTH": "2"}
-# What ranks get and do then is visible only in a step that is not ended.
+# A step that goes on after a failure shows what its ranks get and do then.
 GO_ON = {"PMI2X_KILL_ON_FAILURE": "off"}
 RANKS = set(range(10))
 NODES = {"root": "n1", "inner": "n2", "leaf": "n3"}

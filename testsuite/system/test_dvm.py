@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from dvms import dvm, env, living, local, one, status, there, wait_until
+from dvms import dvm, env, in_allocation, living, local, one, status, there, wait_until
 from harness import run
 
 __all__ = ["dvm", "env", "local", "one", "there"]
@@ -393,9 +393,9 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
     script = ALLOCATION.format(base=base, ranks=8, program=hello)
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
-        "salloc", "-N4", "bash", "-c", script,
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N4", "bash", "-c", script,
         cwd=tmp_path,
     ).ok()  # fmt: skip
     assert result.lines[0].endswith("is up: 4 nodes")
@@ -413,9 +413,9 @@ def test_a_batch_script(cluster, prefix, tmp_path):
     base.mkdir(mode=0o700)
     tasks = tmp_path / "tasks"
     tasks.write_text("echo hello > hello\n" * 3)
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
-        "salloc", "-N2", f"--chdir={tmp_path}", "pmi2x-dvm", "batch", tasks,
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N2", f"--chdir={tmp_path}", "pmi2x-dvm", "batch", tasks,
     ).ok()  # fmt: skip
     result.says("3 tasks: 3 done, 0 failed")
     assert not living(base)

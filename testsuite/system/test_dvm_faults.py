@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from dvms import dvm, env, kill_one, living, local, status, there, wait_until
+from dvms import dvm, env, in_allocation, kill_one, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -161,9 +161,9 @@ def test_ranks_have_the_session_of_their_daemon_in_a_step_of_slurm(
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
     script = f"pmi2x-dvm up && pmi2x-dvm run -n4 -N2 python3 {session}; pmi2x-dvm down"
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
-        "salloc", "-N2", "bash", "-c", script,
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N2", "bash", "-c", script,
     ).ok()  # fmt: skip
     assert result.lines.count("daemon") == 4
     assert not living(base)

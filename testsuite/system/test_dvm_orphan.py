@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, living, status, there, wait_until
+from dvms import dvm, env, in_allocation, living, status, there, wait_until
 from test_dvm_journal import ends, head_of
 
 __all__ = ["dvm", "env", "there"]
@@ -343,9 +343,9 @@ def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, raw, tmp_path):
     use = " ".join(map(str, raw("exchange", "2")))
     script = f"[ $PMI2X_DVM_RANK = 3 ] && {{ {until(base / 'go')}; }}; exec {use}"
     text = ALLOCATION.format(base=base, script=script, work=until(base / "go"))
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
-        "salloc", "-N4", "bash", "-c", text,
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N4", "bash", "-c", text,
     ).ok()  # fmt: skip
     result.says("0 are lost")
     result.says("5 tasks still run on their nodes")

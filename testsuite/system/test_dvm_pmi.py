@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from dvms import dvm, env, kill_one, living, local, status, there, wait_until
+from dvms import dvm, env, in_allocation, kill_one, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -187,9 +187,9 @@ def test_open_mpi_programs_in_an_allocation(
     older = open_mpi(HELLO, "Debian")
     runs = "".join(f" && pmi2x-dvm run -n4 -N2 {p}" for p in (open_mpi_hello, older))
     script = f"pmi2x-dvm up{runs}; code=$?; pmi2x-dvm down; exit $code"
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
-        "salloc", "-N2", "bash", "-c", script,
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N2", "bash", "-c", script,
     ).ok()  # fmt: skip
     assert result.stdout.count("size 4 ") == 2
     assert not living(base)

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from dvms import dvm, env, living, status, there, wait_until
+from dvms import dvm, env, in_allocation, living, status, there, wait_until
 from test_dvm_nodes import client, launcher
 
 __all__ = ["client", "dvm", "env", "launcher", "there"]
@@ -229,9 +229,9 @@ pmi2x-dvm down
 def test_in_an_allocation(cluster, prefix, tmp_path):
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
-        "salloc", "-N4", "bash", "-c", ALLOCATION.format(base=base),
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N4", "bash", "-c", ALLOCATION.format(base=base),
         cwd=tmp_path,
     )  # fmt: skip
     result.ok().says("8 done").says("1 done")

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from dvms import dvm, env, living, local, status, there, wait_until
+from dvms import dvm, env, in_allocation, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -245,9 +245,9 @@ pmi2x-dvm run -n2 -N2 {meet} call here
 wait
 pmi2x-dvm down
 """
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
-        "salloc", "-N4", "--ntasks-per-node=4", "bash", "-c", script, env=ofi, timeout=90,
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N4", "--ntasks-per-node=4", "bash", "-c", script, env=ofi, timeout=90,
     ).ok()  # fmt: skip
     assert result.stdout.count("child ") == 4, result
     assert result.stdout.count("2 met 2") == 2, result

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from dvms import dvm, env, living, local, there, wait_until
+from dvms import dvm, env, in_allocation, living, local, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -117,8 +117,8 @@ def test_in_an_allocation(cluster, prefix, tmp_path, raw):
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
     late = " ".join(map(str, raw("late", "2", "600")))
-    result = cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
-        "salloc", "-N4", "bash", "-c", ALLOCATION.format(base=base, late=late),
+    result = in_allocation(
+        cluster, prefix, base,
+        "-N4", "bash", "-c", ALLOCATION.format(base=base, late=late),
     ).ok()  # fmt: skip
     assert "waiting for 1 of 4 ranks: 0 (node " in result.stdout

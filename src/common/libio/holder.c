@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libio/proc_stat.h"
+
 #define ANCESTORS_MAX 64  /* of a process that are looked at */
 #define FDS_MAX (1 << 20) /* of one process */
 
@@ -65,21 +67,10 @@ static bool may_look(pid_t pid, uint32_t uid)
 /* 0: it has none, or none is known. */
 static pid_t parent_of(pid_t pid)
 {
-	char path[32], text[512];
-	const char *after;
-	int parent = 0;
-	FILE *file;
-	size_t n;
+	struct proc_stat now;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	after = strrchr(text, ')'); /* the name before it may have any characters */
-	return after && sscanf(after, ") %*c %d", &parent) == 1 ? parent : 0;
+	proc_stat_read((uint64_t)pid, &now);
+	return now.parent;
 }
 
 static pid_t find_near(pid_t near, uint32_t uid, unsigned long inode)

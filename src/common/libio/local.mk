@@ -7,6 +7,7 @@ libio_nodeps_la_SOURCES = \
 	src/common/libio/fd.h \
 	src/common/libio/hang_up.c src/common/libio/hang_up.h \
 	src/common/libio/holder.c src/common/libio/holder.h \
+	src/common/libio/proc_stat.c src/common/libio/proc_stat.h \
 	src/common/libio/listener_socket.c src/common/libio/listener_socket.h \
 	src/common/libio/owner.c src/common/libio/owner.h \
 	src/common/libio/peer.c src/common/libio/peer.h \

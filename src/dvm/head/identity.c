@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "dvm/head/durable_journal.h"
-
-#define STARTED_FIELD 22 /* of /proc/PID/stat: proc(5) */
+#include "libio/proc_stat.h"
 
 static void read_line(const char *path, char *out, size_t size)
 {
@@ -28,17 +27,11 @@ static void read_line(const char *path, char *out, size_t size)
  */
 static uint64_t born(uint64_t pid)
 {
-	char path[64], line[1024], *at, *rest;
-	int field = 3; /* the state, behind the name in parentheses */
+	struct proc_stat now;
 
-	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
-	read_line(path, line, sizeof(line));
-	at = strrchr(line, ')');
-	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+	if (!proc_stat_read(pid, &now) || now.state == 'Z' || now.state == 'X')
 		return 0;
-	for (at = strtok_r(at + 1, " ", &rest); at && field < STARTED_FIELD; field++)
-		at = strtok_r(NULL, " ", &rest);
-	return at ? strtoull(at, NULL, 10) : 0;
+	return now.started;
 }
 
 /* Processes with the same text see one another by their numbers. */

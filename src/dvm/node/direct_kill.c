@@ -10,12 +10,12 @@
 
 #include <linux/sockios.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include <utlist.h>
+
+#include "libio/proc_stat.h"
 
 #define UNREAD_MS 1000
 
@@ -25,20 +25,13 @@ struct direct_kill {
 	struct direct_kill *prev, *next;
 };
 
-/* True: a child of the zygote that is the first process of its group; see proc(5). */
+/* True: a child of the zygote that is the first process of its group. */
 static bool is_rank(const struct dvmd *d, uint64_t process)
 {
-	char path[64], line[1024], *end;
-	long parent = 0, group = 0;
-	FILE *file;
+	struct proc_stat now;
 
-	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)process);
-	file = fopen(path, "re");
-	if (file && fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
-		sscanf(end, ") %*c %ld %ld", &parent, &group);
-	if (file)
-		fclose(file);
-	return parent == d->process && group == (long)process;
+	return proc_stat_read(process, &now) && now.parent == d->process &&
+	       now.group == (int)process;
 }
 
 struct target {

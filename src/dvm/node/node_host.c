@@ -16,6 +16,7 @@
 
 #include "libio/clock.h"
 #include "libio/fd.h"
+#include "libio/proc_stat.h"
 #include "libio/registration.h"
 
 #define FOR_ZYGOTE_MAX (2 * DVM_LAUNCH_MAX) /* bytes of messages */
@@ -105,21 +106,13 @@ static void on_signal(void *arg, uint32_t part, int number)
 	dvmd_kill_soon(arg, part, number);
 }
 
-/* proc(5): "PID (NAME) STATE", and 11 fields on the time in user and kernel mode. */
 static void on_look(void *arg, uint64_t process, struct dvm_rank *out)
 {
-	char path[64], line[1024], *end;
-	unsigned long user = 0, kernel = 0;
-	FILE *file;
+	struct proc_stat now;
 
-	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)process);
-	file = fopen(path, "re");
-	if (file && fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
-		sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-		       &out->state, &user, &kernel);
-	if (file)
-		fclose(file);
-	out->cpu_us = (user + kernel) * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK);
+	if (proc_stat_read(process, &now))
+		out->state = now.state;
+	out->cpu_us = (now.user + now.system) * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK);
 }
 
 /* ---- operations of the node: the head ---- */
