@@ -2,7 +2,7 @@
 # What a build is known by: the version, and a hash over the names and bytes of the
 # sources of all that speaks one of pmi2x's protocols. It is the same for every
 # compiler, distribution and architecture, in a clone and from a tarball.
-build_id_sources = $(libutil_la_SOURCES) $(libcoll_la_SOURCES) \
+build_id_sources = $(libutil_la_SOURCES) $(libcoll_la_SOURCES) $(libstore_la_SOURCES) \
 	$(libshm_nodeps_la_SOURCES) $(libshm_la_SOURCES) \
 	$(libpmi_la_SOURCES) $(libengine_la_SOURCES) \
 	$(libio_nodeps_la_SOURCES) $(libio_la_SOURCES) \

@@ -22,6 +22,7 @@ LIBS_UNIT = $(CMOCKA_LIBS)
 UNIT_LIBS_CORE = libcoll.la libutil.la
 UNIT_CPPFLAGS_BED = -I$(srcdir)/testsuite
 UNIT_LIBS_BED = testsuite/bed/libbed.la $(UNIT_LIBS_CORE)
+UNIT_LIBS_STORE = libstore.la $(UNIT_LIBS_CORE)
 UNIT_LIBS_SHM = libshm.la libutil.la
 UNIT_LIBS_PMI = libengine.la libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE)
 UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The home of keys and meetings: carries requests out. The store has one for the step, at the
+ * root, and one on each node for what its tasks share among themselves.
+ *
+ * An asker is whoever gets the answer: a client of this node, or a neighbour. The number tells
+ * its requests apart.
+ */
+#ifndef PMI2X_HOME_H
+#define PMI2X_HOME_H
+
+#include "libstore/store.h"
+
+struct home;
+
+#define ASKER_HERE UINT32_MAX /* instead of a position: a client of this node */
+
+struct asker {
+	uint64_t number;
+	uint32_t position;
+	uint32_t zero; /* so that all bytes of an asker are its name */
+};
+
+struct home_options {
+	struct store_options store;
+	/* The ranks that meet here, ascending; outlive the home. NULL: the first ones. */
+	const uint32_t *ranks;
+	uint32_t nranks;
+	const struct layout *layout;
+	const char *const *names;
+};
+
+/* `answer` must not call back. 0 or -ENOMEM. */
+int home_create(struct home **out, const struct home_options *options,
+		void (*answer)(void *arg, const struct asker *to,
+			       const struct store_answer *answer), void *arg);
+/* Nobody is answered any more. NULL is allowed. */
+void home_destroy(struct home *h);
+
+/* Carry out a request that request_check accepts. */
+void home_ask(struct home *h, const struct asker *from, enum store_space space,
+	      const struct store_request *rq);
+/* False: there is no such request that waits. */
+bool home_cancel(struct home *h, const struct asker *from);
+/* Forget what the asker at a position waits for. */
+void home_forget(struct home *h, uint32_t position);
+/* A rank has ended: meetings that miss it fail, now and later. Idempotent. */
+void home_rank_gone(struct home *h, uint32_t rank, const char *how);
+
+#endif

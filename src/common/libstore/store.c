@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The store of a node: its clients, and where their requests go. */
+#include "libstore/store_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- answers ---- */
+
+static void free_request(struct store *s, struct own_request *r)
+{
+	HASH_DEL(s->own, r);
+	DL_DELETE(r->client->requests, r);
+	r->client->count--;
+	s->waiting--;
+	free(r);
+}
+
+static void answer_own(struct store *s, uint64_t number, const struct store_answer *a)
+{
+	struct own_request *r;
+
+	HASH_FIND(hh, s->own, &number, sizeof(number), r);
+	if (r) {
+		const struct store_client *c = r->client;
+		uint64_t token = r->token;
+
+		free_request(s, r);
+		c->ops->answer(c->arg, token, a);
+	}
+}
+
+static void on_answer(void *arg, const struct asker *to, const struct store_answer *a)
+{
+	answer_own(arg, to->number, a);
+}
+
+static void refuse(const struct store_client *c, uint64_t token, enum store_status status,
+		   const char *text)
+{
+	const struct store_answer a = { .status = status, .text = text };
+
+	c->ops->answer(c->arg, token, &a);
+}
+
+/* ---- clients ---- */
+
+struct store_client *store_client_open(struct store *s, enum store_space space,
+				       const struct store_client_ops *ops, void *arg)
+{
+	struct store_client *c = calloc(1, sizeof(*c));
+
+	if (c)
+		*c = (struct store_client){
+			.store = s, .space = space, .ops = ops, .arg = arg,
+		};
+	return c;
+}
+
+static struct asker asker_of(const struct own_request *r)
+{
+	return (struct asker){ r->number, ASKER_HERE, 0 };
+}
+
+static void withdraw(struct store *s, struct own_request *r)
+{
+	const struct asker asker = asker_of(r);
+
+	if (r->local || s->step)
+		(void)home_cancel(r->local ? s->here : s->step, &asker);
+	free_request(s, r);
+}
+
+void store_client_close(struct store_client *c)
+{
+	if (!c)
+		return;
+	while (c->requests)
+		withdraw(c->store, c->requests);
+	free(c);
+}
+
+static struct own_request *add_request(struct store_client *c, uint64_t token, bool local)
+{
+	struct own_request *r = calloc(1, sizeof(*r));
+	struct store *s = c->store;
+
+	if (!r)
+		return NULL;
+	r->number = ++s->last_number;
+	r->token = token;
+	r->local = local;
+	r->client = c;
+	HASH_ADD(hh, s->own, number, sizeof(r->number), r);
+	if (!r->hh.tbl) {
+		free(r);
+		return NULL;
+	}
+	DL_PREPEND(c->requests, r);
+	c->count++;
+	s->waiting++;
+	return r;
+}
+
+void store_ask(struct store_client *c, uint64_t token, const struct store_request *rq)
+{
+	const char *why = request_check(rq);
+	struct store *s = c->store;
+	struct own_request *r;
+	struct asker from;
+
+	if (why || c->count >= STORE_PENDING_MAX) {
+		refuse(c, token, why ? STORE_INVALID : STORE_FULL,
+		       why ? why : "more than 65536 requests of one client wait");
+		return;
+	}
+	r = add_request(c, token, rq->local);
+	if (!r) {
+		refuse(c, token, STORE_FULL, "no memory for a request");
+		return;
+	}
+	from = asker_of(r);
+	home_ask(rq->local ? s->here : s->step, &from, c->space, rq);
+}
+
+bool store_cancel(struct store_client *c, uint64_t token)
+{
+	struct own_request *r = c->requests;
+
+	while (r && r->token != token)
+		r = r->next;
+	if (r)
+		withdraw(c->store, r);
+	return r != NULL;
+}
+
+uint32_t store_pending(const struct store_client *c)
+{
+	return c->count;
+}
+
+bool store_used(const struct store *s)
+{
+	return s->used;
+}
+
+uint32_t store_waiting(const struct store *s)
+{
+	return s->waiting;
+}
+
+/* ---- ranks ---- */
+
+void store_rank_gone(struct store *s, uint32_t rank, const char *how)
+{
+	home_rank_gone(s->here, rank, how);
+	if (s->step)
+		home_rank_gone(s->step, rank, how);
+}
+
+/* ---- life ---- */
+
+static int make_homes(struct store *s, const char *const *names,
+		      const struct store_options *options)
+{
+	struct home_options o = {
+		.store = *options, .layout = s->layout, .names = names,
+	};
+	int rc;
+
+	o.ranks = layout_ranks_at(s->layout, s->position, &o.nranks);
+	rc = home_create(&s->here, &o, on_answer, s);
+	if (rc || s->place.parent != TREE_NONE)
+		return rc;
+	o.ranks = NULL;
+	o.nranks = layout_ranks(s->layout);
+	return home_create(&s->step, &o, on_answer, s);
+}
+
+int store_create(struct store **out, const struct layout *layout,
+		 const struct tree_place *place, const char *const *names,
+		 const struct store_options *options, const struct store_ops *ops)
+{
+	struct store *s = calloc(1, sizeof(*s));
+
+	*out = NULL;
+	if (!s)
+		return -ENOMEM;
+	s->ops = *ops;
+	s->place = *place;
+	s->layout = layout;
+	s->position = place->range.first;
+	if (make_homes(s, names, options)) {
+		store_destroy(s);
+		return -ENOMEM;
+	}
+	*out = s;
+	return 0;
+}
+
+void store_destroy(struct store *s)
+{
+	if (!s)
+		return;
+	home_destroy(s->here);
+	home_destroy(s->step);
+	free(s);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keys of a store: what each operation answers, and who is woken. */
+#include "bed.h"
+
+static struct bed b;
+static struct bed_client x, y, z;
+
+static int setup(void **state)
+{
+	bed_open(&b, 4);
+	bed_client(&b, &x, STORE_TORCH);
+	bed_client(&b, &y, STORE_TORCH);
+	bed_client(&b, &z, STORE_SYNC);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bed_hang_up(&x);
+	bed_hang_up(&y);
+	bed_hang_up(&z);
+	bed_close(&b);
+	return 0;
+}
+
+static void assert_answer(struct bed_client *c, int64_t number)
+{
+	assert_true(bed_answered(c));
+	assert_int_equal(c->status, STORE_OK);
+	assert_int_equal(c->number, number);
+}
+
+static void set(struct bed_client *c, const char *key, const char *value)
+{
+	bed_ask(c, STORE_SET, key, value);
+	assert_true(bed_answered(c));
+	assert_int_equal(c->status, STORE_OK);
+}
+
+static void value_is_what_was_set_last(void **state)
+{
+	assert_string_equal(bed_get(&x, "a"), "-");
+	set(&x, "a", "1");
+	set(&y, "a", "two");
+	assert_string_equal(bed_get(&x, "a"), "two");
+	set(&y, "a", "");
+	assert_string_equal(bed_get(&x, "a"), "");
+}
+
+static void spaces_have_their_own_keys(void **state)
+{
+	set(&x, "a", "1");
+	assert_string_equal(bed_get(&z, "a"), "-");
+	bed_ask(&z, STORE_COUNT, "", NULL);
+	assert_answer(&z, 0);
+	bed_ask(&x, STORE_COUNT, "", NULL);
+	assert_answer(&x, 1);
+}
+
+static void keys_of_a_node_are_not_those_of_the_step(void **state)
+{
+	const struct store_bytes key = { "a", 1 };
+	struct store_request rq = {
+		.op = STORE_SET, .local = true, .keys = &key, .nkeys = 1,
+	};
+
+	store_ask(x.client, 7, &rq);
+	assert_answer(&x, 0);
+	assert_int_equal(x.token, 7);
+	assert_string_equal(bed_get(&x, "a"), "-");
+	rq.op = STORE_CHECK;
+	store_ask(x.client, 8, &rq);
+	assert_answer(&x, 1);
+}
+
+static void several_values_come_in_the_order_of_their_keys(void **state)
+{
+	set(&x, "a", "1");
+	set(&x, "c", "3");
+	bed_ask(&y, STORE_GET, "c b a", NULL);
+	assert_true(bed_answered(&y));
+	assert_int_equal(y.nvalues, 3);
+	assert_string_equal(y.values[0], "3");
+	assert_string_equal(y.values[1], "-");
+	assert_string_equal(y.values[2], "1");
+}
+
+static void compare_set_answers_the_value_that_is_there_then(void **state)
+{
+	bed_compare_set(&x, "a", "old", "new");
+	assert_answer(&x, 0);
+	assert_string_equal(x.values[0], "old"); /* as PyTorch's server answers */
+	assert_string_equal(bed_get(&x, "a"), "-");
+	bed_compare_set(&x, "a", "", "new");
+	assert_answer(&x, 0);
+	assert_string_equal(x.values[0], "new");
+	bed_compare_set(&x, "a", "old", "newer");
+	assert_answer(&x, 0);
+	assert_string_equal(x.values[0], "new");
+	bed_compare_set(&x, "a", "new", "newer");
+	assert_answer(&x, 0);
+	assert_string_equal(x.values[0], "newer");
+}
+
+static void add_counts_from_nothing_and_keeps_text(void **state)
+{
+	bed_add(&x, "a", 5);
+	assert_answer(&x, 5);
+	bed_add(&y, "a", -7);
+	assert_answer(&y, -2);
+	assert_string_equal(bed_get(&x, "a"), "-2");
+	set(&x, "a", "40");
+	bed_add(&x, "a", 2);
+	assert_answer(&x, 42);
+}
+
+static void add_refuses_what_is_no_number(void **state)
+{
+	static const char *const values[] = { "", "-", "x", "1 ", "0x1", "1.5",
+		"9223372036854775808", "99999999999999999999999" };
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		set(&x, "a", values[i]);
+		bed_add(&x, "a", 1);
+		assert_true(bed_answered(&x));
+		assert_int_equal(x.status, STORE_INVALID);
+		assert_string_equal(bed_get(&x, "a"), values[i]);
+	}
+}
+
+static void sum_over_64_bits_is_refused(void **state)
+{
+	set(&x, "a", "9223372036854775807");
+	bed_add(&x, "a", 1);
+	assert_true(bed_answered(&x));
+	assert_int_equal(x.status, STORE_INVALID);
+	set(&x, "a", "-9223372036854775808");
+	bed_add(&x, "a", 1);
+	assert_answer(&x, -INT64_MAX);
+}
+
+static void append_goes_to_the_end(void **state)
+{
+	bed_ask(&x, STORE_APPEND, "a", "one");
+	assert_answer(&x, 0);
+	bed_ask(&y, STORE_APPEND, "a", "two");
+	assert_answer(&y, 0);
+	assert_string_equal(bed_get(&x, "a"), "onetwo");
+}
+
+static void delete_says_whether_the_key_was_there(void **state)
+{
+	set(&x, "a", "1");
+	bed_ask(&x, STORE_DELETE, "a", NULL);
+	assert_answer(&x, 1);
+	bed_ask(&x, STORE_DELETE, "a", NULL);
+	assert_answer(&x, 0);
+	assert_string_equal(bed_get(&x, "a"), "-");
+	bed_ask(&x, STORE_COUNT, "", NULL);
+	assert_answer(&x, 0);
+}
+
+static void check_is_true_when_all_keys_exist(void **state)
+{
+	set(&x, "a", "1");
+	bed_ask(&x, STORE_CHECK, "a b", NULL);
+	assert_answer(&x, 0);
+	set(&x, "b", "");
+	bed_ask(&x, STORE_CHECK, "a b", NULL);
+	assert_answer(&x, 1);
+}
+
+static void wait_ends_when_the_last_key_exists(void **state)
+{
+	bed_ask(&x, STORE_WAIT, "a b c", NULL);
+	set(&y, "c", "3");
+	set(&y, "a", "1");
+	assert_false(bed_answered(&x));
+	assert_int_equal(store_waiting(b.store), 1);
+	bed_ask(&y, STORE_APPEND, "b", "2");
+	assert_answer(&x, 0);
+	assert_int_equal(store_waiting(b.store), 0);
+	bed_ask(&x, STORE_WAIT, "b", NULL);
+	assert_answer(&x, 0);
+}
+
+static void wait_does_not_end_by_a_key_that_was_deleted(void **state)
+{
+	bed_ask(&x, STORE_WAIT, "a b", NULL);
+	set(&y, "a", "1");
+	bed_ask(&y, STORE_DELETE, "a", NULL);
+	assert_true(bed_answered(&y));
+	set(&y, "b", "1");
+	assert_false(bed_answered(&x));
+	set(&y, "a", "1");
+	assert_answer(&x, 0);
+}
+
+static void key_that_is_waited_for_does_not_exist(void **state)
+{
+	bed_ask(&x, STORE_WAIT, "a", NULL);
+	bed_ask(&y, STORE_COUNT, "", NULL);
+	assert_answer(&y, 0);
+	bed_ask(&y, STORE_CHECK, "a", NULL);
+	assert_answer(&y, 0);
+	assert_string_equal(bed_get(&y, "a"), "-");
+	bed_compare_set(&y, "a", "", "1");
+	assert_answer(&y, 0);
+	assert_answer(&x, 0);
+}
+
+static void fetch_waits_and_brings_the_values(void **state)
+{
+	bed_ask(&x, STORE_FETCH, "a b", NULL);
+	bed_add(&y, "b", 2);
+	assert_answer(&y, 2);
+	assert_false(bed_answered(&x));
+	bed_add(&y, "a", 1);
+	assert_answer(&x, 0);
+	assert_string_equal(x.values[0], "1");
+	assert_string_equal(x.values[1], "2");
+}
+
+static void cancelled_wait_is_not_answered(void **state)
+{
+	bed_ask(&x, STORE_WAIT, "a", NULL);
+	assert_true(store_cancel(x.client, x.token));
+	assert_false(store_cancel(x.client, x.token));
+	set(&y, "a", "1");
+	assert_false(bed_answered(&x));
+	assert_int_equal(store_pending(x.client), 0);
+}
+
+static void client_that_ends_waits_no_more(void **state)
+{
+	bed_ask(&x, STORE_WAIT, "a", NULL);
+	bed_ask(&y, STORE_WAIT, "a", NULL);
+	bed_hang_up(&x);
+	bed_client(&b, &x, STORE_TORCH);
+	set(&x, "a", "1");
+	assert_answer(&y, 0);
+	assert_false(bed_answered(&x));
+}
+
+static void keys_of_any_bytes_differ(void **state)
+{
+	static const struct store_bytes keys[] = { { "a\0b", 3 }, { "a\0c", 3 }, { "a", 1 }, { "", 0 } };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const struct store_request rq = {
+			.op = STORE_ADD, .keys = &keys[i], .nkeys = 1, .number = 1,
+		};
+
+		store_ask(x.client, i, &rq);
+		assert_answer(&x, 1);
+	}
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(value_is_what_was_set_last),
+		CASE(spaces_have_their_own_keys),
+		CASE(keys_of_a_node_are_not_those_of_the_step),
+		CASE(several_values_come_in_the_order_of_their_keys),
+		CASE(compare_set_answers_the_value_that_is_there_then),
+		CASE(add_counts_from_nothing_and_keeps_text),
+		CASE(add_refuses_what_is_no_number),
+		CASE(sum_over_64_bits_is_refused),
+		CASE(append_goes_to_the_end),
+		CASE(delete_says_whether_the_key_was_there),
+		CASE(check_is_true_when_all_keys_exist),
+		CASE(wait_ends_when_the_last_key_exists),
+		CASE(wait_does_not_end_by_a_key_that_was_deleted),
+		CASE(key_that_is_waited_for_does_not_exist),
+		CASE(fetch_waits_and_brings_the_values),
+		CASE(cancelled_wait_is_not_answered),
+		CASE(client_that_ends_waits_no_more),
+		CASE(keys_of_any_bytes_differ),
+	};
+
+	return cmocka_run_group_tests_name("store keys", tests, NULL, NULL);
+}
