@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +22,23 @@ static double limit_of(const struct workload_task *t)
 	return ceil(units_seconds(t->time)) + LIMIT_MORE_S;
 }
 
+/* Seconds as sleep takes them, without zeros at the end. */
+static const char *seconds_text(char out[48], sim_time t)
+{
+	int n = snprintf(out, 48, "%lld.%012lld", (long long)(t / SIM_S), (long long)(t % SIM_S));
+
+	while (out[n - 1] == '0')
+		n--;
+	out[out[n - 1] == '.' ? n - 1 : n] = '\0';
+	return out;
+}
+
 static void put_task(struct dvm_sim *s, const struct workload_task *t, bool first)
 {
-	int rc = buf_printf(&s->text, "%s{\"argv\":[\"t\",\"%lld\"],\"ranks\":%u,\"cores\":%u,\"gpus\":%u,\"nodes\":%u,\"time\":%lld}",
-			    first ? "" : ",", (long long)t->time, t->ranks, t->cores,
-			    t->gpus, t->nodes,
-			    (long long)limit_of(t));
+	char seconds[48];
+	int rc = buf_printf(&s->text, "%s{\"argv\":[\"sleep\",\"%s\"],\"ranks\":%u,\"cores\":%u,\"gpus\":%u,\"nodes\":%u,\"time\":%lld}",
+			    first ? "" : ",", seconds_text(seconds, t->time), t->ranks,
+			    t->cores, t->gpus, t->nodes, (long long)limit_of(t));
 
 	if (rc)
 		dvm_sim_fail(s, "a request is too large: allowed is a smaller batch");
@@ -84,6 +96,13 @@ static int draw_batch(struct dvm_sim *s, struct batch *b)
 }
 
 /* The head's share of a batch is one request; nothing is sent when it has none. */
+static void send_request(struct dvm_sim *s, struct sim_head *h)
+{
+	dvm_sim_send(s, s->now + s->scenario->dvm.latency, EVENT_DVM_TO_HEAD,
+		     dvm_frame_new(s, h->number, DVM_FROM_CLIENT, s->text.data, s->text.len));
+}
+
+/* The head's share of a batch is one request; nothing is sent when it has none. */
 static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch *b)
 {
 	uint64_t n = 0;
@@ -99,9 +118,10 @@ static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch 
 	if (!n)
 		return;
 	s->submitted += n;
+	h->submitted += n;
 	s->asked++;
-	dvm_sim_send(s, s->now + s->scenario->dvm.latency, EVENT_DVM_TO_HEAD,
-		     dvm_frame_new(s, h->number, DVM_FROM_CLIENT, s->text.data, s->text.len));
+	h->asked = true;
+	send_request(s, h);
 }
 
 /* As much as may wait, when the requests before have been answered. */
@@ -119,6 +139,8 @@ static void submit_more(struct dvm_sim *s)
 	batch_free(&b);
 }
 
+/* ---- heads ---- */
+
 static int make_members(struct dvm_sim *s)
 {
 	s->members = calloc(s->nheads, sizeof(*s->members));
@@ -126,19 +148,65 @@ static int make_members(struct dvm_sim *s)
 		return dvm_sim_fail(s, "not enough memory");
 	for (uint32_t i = 0; i < s->nheads; i++)
 		s->members[i] = (struct share_member){
-			.up = true, .nodes = s->heads[i].nodes,
+			.up = !s->heads[i].given_up, .nodes = s->heads[i].nodes,
 			.slots = (double)s->heads[i].nodes * (double)s->scenario->dvm.slots,
 		};
 	return 0;
 }
 
-void sim_client_ready(struct dvm_sim *s)
+/* No head is left to take the rest of the workload. */
+static void end_workload(struct dvm_sim *s)
 {
-	if (++s->ready < s->nheads)
+	for (uint32_t i = 0; i < s->nheads; i++)
+		if (!s->heads[i].given_up)
+			return;
+	s->unsubmitted = s->workload.all;
+	s->workload.all = 0;
+}
+
+/* All heads are there, or will never be. */
+static void begin(struct dvm_sim *s)
+{
+	if (s->awaited || s->begun)
 		return;
+	s->begun = true;
 	s->up_at = s->begin_at = s->now;
 	if (!make_members(s))
 		submit_more(s);
+}
+
+static void note_heard(struct dvm_sim *s, struct sim_head *h)
+{
+	s->awaited -= !h->heard;
+	h->heard = true;
+	begin(s);
+}
+
+void sim_client_ready(struct dvm_sim *s, uint32_t head)
+{
+	struct sim_head *h = &s->heads[head];
+
+	if (h->heard && h->head) { /* it follows another one: what has become of the tasks? */
+		buf_clear(&s->text);
+		(void)buf_printf(&s->text, "{\"op\":\"wait\",\"unwaited\":true}");
+		send_request(s, h);
+	}
+	note_heard(s, h);
+}
+
+void sim_client_give_up(struct dvm_sim *s, struct sim_head *h)
+{
+	h->given_up = true;
+	s->lost += h->submitted - h->ended;
+	s->ended += h->submitted - h->ended;
+	h->ended = h->submitted;
+	s->asked -= h->asked;
+	h->asked = false;
+	if (s->members)
+		s->members[h->number].up = false;
+	end_workload(s);
+	note_heard(s, h);
+	submit_more(s);
 }
 
 /* ---- answers ---- */
@@ -160,11 +228,8 @@ static double time_at(json_t *task, size_t i)
 	       (double)dvm_sim_time(0).wall_ns / 1e9;
 }
 
-static void note_row(struct dvm_sim *s, struct sim_head *h, json_t *task)
+static void note_row(struct dvm_sim *s, struct sim_head *h, size_t i, json_t *task)
 {
-	json_int_t id = json_integer_value(json_object_get(task, "id"));
-	size_t i = (size_t)(id - 1) / s->nheads;
-
 	if (i < h->nrows) {
 		struct dvm_row *r = &s->rows[h->rows[i]];
 
@@ -175,17 +240,62 @@ static void note_row(struct dvm_sim *s, struct sim_head *h, json_t *task)
 	}
 }
 
-static void note_end(struct dvm_sim *s, struct sim_head *h, json_t *task)
+/* True: the end of the head's task is new. */
+static bool is_new(struct dvm_sim *s, struct sim_head *h, size_t i)
 {
-	s->ended++;
-	s->failed += json_integer_value(json_object_get(task, "code")) != 0;
+	uint8_t bit = (uint8_t)(1 << i % 8);
+	size_t had = h->bits_cap;
+
+	if (i / 8 >= h->bits_cap) {
+		size_t cap = 2 * (i / 8) + 64;
+		uint8_t *bits = realloc(h->have_ended, cap);
+
+		if (!bits) {
+			dvm_sim_fail(s, "not enough memory");
+			return false;
+		}
+		memset(bits + had, 0, cap - had);
+		h->have_ended = bits;
+		h->bits_cap = cap;
+	}
+	if (h->have_ended[i / 8] & bit)
+		return false;
+	h->have_ended[i / 8] |= bit;
+	return true;
+}
+
+/* A task that failed before its start has none. */
+static void note_times(struct dvm_sim *s, json_t *task)
+{
+	if (time_at(task, 2) < 0)
+		return;
 	if (array_grow(&s->starts, s->nstarts, &s->starts_cap, sizeof(*s->starts))) {
 		dvm_sim_fail(s, "not enough memory");
 		return;
 	}
 	s->starts[s->nstarts++] = (float)(time_at(task, 2) - time_at(task, 1));
+}
+
+static void note_end(struct dvm_sim *s, struct sim_head *h, json_t *task)
+{
+	json_int_t id = json_integer_value(json_object_get(task, "id"));
+	size_t i = (size_t)(id - 1) / s->nheads;
+
+	if (h->given_up || !is_new(s, h, i))
+		return;
+	s->ended++;
+	h->ended++;
+	s->failed += json_integer_value(json_object_get(task, "code")) != 0;
+	s->again += json_integer_value(json_object_get(task, "instance")) > 0;
+	note_times(s, task);
 	if (s->want_rows)
-		note_row(s, h, task);
+		note_row(s, h, i, task);
+}
+
+static void note_answer(struct dvm_sim *s, struct sim_head *h)
+{
+	s->asked -= h->asked;
+	h->asked = false;
 }
 
 static void take_event(struct dvm_sim *s, struct sim_head *h, json_t *event)
@@ -197,7 +307,7 @@ static void take_event(struct dvm_sim *s, struct sim_head *h, json_t *event)
 	if (!name)
 		return;
 	if (!strcmp(name, "submitted")) {
-		s->asked--;
+		note_answer(s, h);
 		refused(s, event);
 	} else if (!strcmp(name, "error")) {
 		dvm_sim_fail(s, "the head refuses a request: %s",

@@ -10,6 +10,7 @@
 #include "dvm/json/dvm_json.h"
 
 #define CLIENT 1 /* its number for each head */
+#define JOURNAL_MAX ((size_t)1 << 40) /* bytes */
 
 /* ---- operations ---- */
 
@@ -34,14 +35,14 @@ static void node_send(void *arg, uint32_t position, const void *data, size_t len
 	h->cost += cost_of(h, data, len);
 	h->sim->messages++;
 	h->sim->bytes += len;
-	dvm_frames_add(&h->out, dvm_frame_new(h->sim, h->first + position, 0, data, len));
+	dvm_frames_add(&h->out, dvm_frame_new(h->sim, h->members[position], 0, data, len));
 }
 
 static void node_break(void *arg, uint32_t position, const char *why)
 {
 	struct sim_head *h = arg;
 
-	dvm_sim_fail(h->sim, "the head closes the link of node %u: %s", h->first + position,
+	dvm_sim_fail(h->sim, "the head closes the link of node %u: %s", h->members[position],
 		     why);
 }
 
@@ -52,41 +53,81 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	dvm_frames_add(&h->lines, dvm_frame_new(h->sim, h->number, 0, line, len));
 }
 
+/* The journal is a file that never fails, and is safe at once. */
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
+{
+	struct sim_head *h = arg;
+	size_t at = h->journal.len;
+	int rc = buf_append(&h->journal, data, len);
+
+	if (!rc)
+		journal_seal(&h->chain, h->journal.data + at, len);
+	return rc;
+}
+
 static void end(void *arg)
 {
 }
 
 /* ---- life ---- */
 
-static int make(struct dvm_sim *s, struct sim_head *h, uint32_t number)
+/* The nodes that live, in order. */
+static int find_members(struct sim_head *h)
+{
+	const struct dvm_sim *s = h->sim;
+
+	h->nmembers = 0;
+	for (uint32_t i = h->first; i < h->first + h->nodes; i++)
+		if (!s->nodes || !s->nodes[i].lost) /* no node is lost before there are any */
+			h->members[h->nmembers++] = i;
+	return h->nmembers ? 0 : dvm_sim_fail(h->sim, "DVM %u has lost all its nodes", h->number + 1);
+}
+
+int sim_head_begin(struct sim_head *h)
 {
 	static const struct dvm_head_ops ops = {
 		.format = &dvm_json, .node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .end = end,
+		.client_send = client_send, .record = record, .end = end,
 	};
-	const struct dvm_params *p = &s->scenario->dvm;
-	const struct dvm_head_options options = {
+	const struct dvm_params *p = &h->sim->scenario->dvm;
+	struct dvm_head_options options = {
 		.name = "sim", .build = "sim",
-		.nodes = (uint32_t)(p->nodes / p->dvms + (number < p->nodes % p->dvms)),
 		.queue = { (enum queue_order)p->order, (uint32_t)p->window, (uint64_t)(p->patience / SIM_MS) },
 		.grace_ms = 10000, .max_waiting = p->max_waiting, .fast = true,
-		.member = p->dvms > 1 ? number + 1 : 0,
+		.member = p->dvms > 1 ? h->number + 1 : 0,
 		.members = p->dvms > 1 ? (uint32_t)p->dvms : 0,
 	};
 
-	h->sim = s;
-	h->number = number;
-	h->nodes = options.nodes;
-	h->first = number ? h[-1].first + h[-1].nodes : 0;
+	if (find_members(h))
+		return -1;
+	options.nodes = h->nmembers;
+	h->due = SIM_TIME_MAX;
+	h->ready = h->busy = h->is_due = false;
 	if (dvm_head_create(&h->head, &options, &ops, h, NULL))
-		return dvm_sim_fail(s, "not enough memory");
+		return dvm_sim_fail(h->sim, "not enough memory");
 	dvm_head_client_opened(h->head, CLIENT);
 	return 0;
 }
 
+static int make(struct dvm_sim *s, struct sim_head *h, uint32_t number)
+{
+	const struct dvm_params *p = &s->scenario->dvm;
+
+	h->sim = s;
+	h->number = number;
+	h->nodes = (uint32_t)(p->nodes / p->dvms + (number < p->nodes % p->dvms));
+	h->first = number ? h[-1].first + h[-1].nodes : 0;
+	h->members = calloc(h->nodes, sizeof(*h->members));
+	buf_init(&h->journal, JOURNAL_MAX);
+	journal_chain_init(&h->chain);
+	if (!h->members || (p->journal && journal_put_header(&h->journal)))
+		return dvm_sim_fail(s, "not enough memory");
+	return sim_head_begin(h);
+}
+
 int sim_heads_make(struct dvm_sim *s)
 {
-	s->nheads = (uint32_t)s->scenario->dvm.dvms;
+	s->awaited = s->nheads = (uint32_t)s->scenario->dvm.dvms;
 	s->heads = calloc(s->nheads, sizeof(*s->heads));
 	for (uint32_t i = 0; s->heads && i < s->nheads; i++)
 		if (make(s, &s->heads[i], i))
@@ -102,6 +143,29 @@ static void drop(struct dvm_frames *list)
 		free(f);
 }
 
+static void move_requests(struct dvm_frames *from, struct dvm_frames *to)
+{
+	struct dvm_frame *f;
+
+	while ((f = dvm_frames_take(from)))
+		if (f->from == DVM_FROM_CLIENT)
+			dvm_frames_add(to, f);
+		else
+			free(f);
+}
+
+/* Requests that it has not taken up come again when another head is ready. */
+void sim_head_die(struct sim_head *h)
+{
+	dvm_head_destroy(h->head);
+	h->head = NULL;
+	h->life++;
+	h->ready = false;
+	move_requests(&h->in, &h->kept);
+	drop(&h->out);
+	drop(&h->lines);
+}
+
 void sim_heads_free(struct dvm_sim *s)
 {
 	for (uint32_t i = 0; s->heads && i < s->nheads; i++) {
@@ -112,6 +176,10 @@ void sim_heads_free(struct dvm_sim *s)
 		drop(&h->in);
 		drop(&h->out);
 		drop(&h->lines);
+		drop(&h->kept);
+		buf_free(&h->journal);
+		free(h->members);
+		free(h->have_ended);
 		free(h->rows);
 	}
 	free(s->heads);
@@ -119,10 +187,25 @@ void sim_heads_free(struct dvm_sim *s)
 
 /* ---- work ---- */
 
+/* To a head that is lost, or was when it was sent. */
+static void take_late(struct sim_head *h, struct dvm_frame *f)
+{
+	if (f->from != DVM_FROM_CLIENT || h->given_up)
+		free(f);
+	else if (h->ready)
+		dvm_sim_send(h->sim, h->sim->now, EVENT_DVM_TO_HEAD, f);
+	else
+		dvm_frames_add(&h->kept, f);
+}
+
 void sim_head_take(struct dvm_sim *s, struct dvm_frame *f)
 {
 	struct sim_head *h = &s->heads[f->to];
 
+	if (!h->head || f->life != h->life) {
+		take_late(h, f);
+		return;
+	}
 	dvm_frames_add(&h->in, f);
 	if (h->busy)
 		return;
@@ -160,40 +243,111 @@ static void input(struct sim_head *h, const struct dvm_frame *f)
 	if (f->from == DVM_FROM_CLIENT) {
 		h->cost += p->submit * (sim_time)tasks_in(f);
 		dvm_json_request(h->head, CLIENT, f->data, f->len, now);
+	} else if (f->lost) {
+		dvm_head_node_lost(h->head, f->from, "the node is lost", now);
 	} else {
 		h->cost += input_cost(p, f);
 		dvm_head_node_input(h->head, f->from, f->data, f->len, now);
 	}
 }
 
-static void send(struct sim_head *h, struct dvm_frames *list, enum event_type type)
+static void send(struct sim_head *h, sim_time at, struct dvm_frames *list, enum event_type type)
 {
-	struct dvm_sim *s = h->sim;
 	struct dvm_frame *f;
 
 	while ((f = dvm_frames_take(list)))
-		dvm_sim_send(s, s->now + h->cost + s->scenario->dvm.latency, type, f);
+		dvm_sim_send(h->sim, at, type, f);
+}
+
+/* With a journal of an earlier head, this one goes on with it. */
+static void begin_journal(struct sim_head *h)
+{
+	struct dvm_resumed found;
+	struct journal_reader in;
+	uint32_t version;
+	int rc;
+
+	if (!h->sim->scenario->dvm.journal)
+		return;
+	if (!h->life) {
+		dvm_head_keep_journal(h->head);
+		return;
+	}
+	rc = journal_open(&in, h->journal.data, h->journal.len, &version);
+	rc = rc ? rc : dvm_head_resume(h->head, &in, false, &found, dvm_sim_time(h->sim->now));
+	if (rc)
+		dvm_sim_fail(h->sim, "DVM %u cannot go on with its journal: %s", h->number + 1,
+			     strerror(-rc));
+}
+
+static bool becomes_ready(struct sim_head *h)
+{
+	if (h->ready || dvm_head_registered(h->head) < h->nmembers)
+		return false;
+	h->ready = true;
+	begin_journal(h);
+	return true;
+}
+
+static void ask_for_turn(struct sim_head *h)
+{
+	uint64_t ms = h->ready ? dvm_head_deadline(h->head) : UINT64_MAX;
+	sim_time at = sim_time_of((double)SIM_MS * ((double)ms - (double)dvm_sim_time(0).ms));
+
+	if (ms == UINT64_MAX)
+		return;
+	if (at <= h->sim->now)
+		at = h->sim->now + SIM_MS;
+	if (at >= h->due && h->due > h->sim->now)
+		return;
+	h->due = at;
+	dvm_sim_add(h->sim, at, EVENT_DVM_DUE, h->number);
+}
+
+static void work(struct sim_head *h)
+{
+	struct dvm_sim *s = h->sim;
+	struct dvm_frame *f;
+	sim_time at;
+	bool begins;
+
+	h->cost = 0;
+	h->is_due = false;
+	while ((f = dvm_frames_take(&h->in))) {
+		input(h, f);
+		free(f);
+	}
+	begins = becomes_ready(h);
+	dvm_head_turn(h->head, dvm_sim_time(s->now));
+	at = dvm_sim_spend(s, s->now, h->cost);
+	send(h, at + s->scenario->dvm.latency, &h->out, EVENT_DVM_TO_NODE);
+	send(h, at + s->scenario->dvm.latency, &h->lines, EVENT_DVM_TO_CLIENT);
+	ask_for_turn(h);
+	h->busy = true; /* until it has done this */
+	dvm_sim_add(s, at, EVENT_DVM_HEAD, h->number);
+	if (!begins)
+		return;
+	dvm_sim_add(s, at, EVENT_DVM_READY, h->number);
+	send(h, at, &h->kept, EVENT_DVM_TO_HEAD);
 }
 
 void sim_head_work(struct dvm_sim *s, uint32_t head)
 {
 	struct sim_head *h = &s->heads[head];
-	bool was_ready = dvm_head_registered(h->head) == h->nodes;
-	struct dvm_frame *f;
 
 	h->busy = false;
-	if (!h->in.first)
-		return;
-	h->cost = 0;
-	while ((f = dvm_frames_take(&h->in))) {
-		input(h, f);
-		free(f);
-	}
-	dvm_head_turn(h->head, dvm_sim_time(s->now));
-	send(h, &h->out, EVENT_DVM_TO_NODE);
-	send(h, &h->lines, EVENT_DVM_TO_CLIENT);
-	h->busy = true; /* until it has done this */
-	dvm_sim_add(s, s->now + h->cost, EVENT_DVM_HEAD, head);
-	if (!was_ready && dvm_head_registered(h->head) == h->nodes)
-		dvm_sim_add(s, s->now + h->cost, EVENT_DVM_READY, head);
+	if (h->head && (h->in.first || h->is_due))
+		work(h);
+}
+
+void sim_head_due(struct dvm_sim *s, uint32_t head)
+{
+	struct sim_head *h = &s->heads[head];
+
+	if (!h->head || h->due != s->now)
+		return; /* an earlier head's, or one that was done */
+	h->due = SIM_TIME_MAX;
+	h->is_due = true;
+	if (!h->busy)
+		work(h);
 }

@@ -32,17 +32,24 @@ static uint32_t take_process(struct dvm_sim *s)
 
 static void give_process(struct dvm_sim *s, uint32_t i)
 {
+	s->processes[i].node = UINT32_MAX;
 	s->processes[i].next = s->free_process;
 	s->free_process = i;
 }
 
-/* The first argument of a process is the time for which it runs, in ps. */
+/* The daemon works: longer on a slow node, and later where all cores are busy. */
+static void spend(struct sim_dvm_node *n, sim_time cost)
+{
+	n->free = dvm_sim_spend(n->sim, n->free, sim_time_of((double)cost * n->factor));
+}
+
+/* A process is a sleep: its first argument is the time for which it runs, in seconds. */
 static sim_time time_of(const struct dvm_launch *l)
 {
 	const char *name = dvm_texts_next(&l->argv, NULL);
 	const char *time = name ? dvm_texts_next(&l->argv, name) : NULL;
 
-	return time ? strtoll(time, NULL, 10) : 0;
+	return time ? sim_time_of(strtod(time, NULL) * (double)SIM_S + 0.5) : 0;
 }
 
 /* Each of the part's ranks here has the same. False: no memory. */
@@ -55,12 +62,12 @@ static bool start_rank(struct sim_dvm_node *n, const struct node_start *what, ui
 
 	if (i == UINT32_MAX)
 		return false;
-	n->free += s->scenario->dvm.start;
+	spend(n, s->scenario->dvm.start);
 	s->processes[i] = (struct dvm_process){
-		.node = n->number, .part = what->part, .slot = slot,
+		.node = n->number, .life = n->life, .part = what->part, .slot = slot,
 		.cores = cores_count(&l->cores) / l->ranks_here,
 		.gpus = (uint32_t)__builtin_popcountll(l->gpus) / l->ranks_here,
-		.began = n->free, .time = time_of(l),
+		.began = n->free, .time = (sim_time)((double)time_of(l) * n->factor),
 	};
 	*number = i;
 	return true;
@@ -174,16 +181,27 @@ void sim_node_turn(struct dvm_sim *s, uint32_t node)
 {
 	struct sim_dvm_node *n = &s->nodes[node];
 
-	if (n->turn != s->now)
+	if (!n->node || n->turn != s->now)
 		return; /* an earlier one has been done */
 	begin(n);
 	turn(n);
+}
+
+/* A message to a daemon that was lost is dropped. */
+static bool is_for(const struct sim_dvm_node *n, struct dvm_frame *f)
+{
+	if (n->node && n->life == f->life)
+		return true;
+	free(f);
+	return false;
 }
 
 void sim_node_take(struct dvm_sim *s, struct dvm_frame *f)
 {
 	struct sim_dvm_node *n = &s->nodes[f->to];
 
+	if (!is_for(n, f))
+		return;
 	if (dvm_node_input(n->node, f->data, f->len, begin(n)))
 		dvm_sim_fail(s, "node %u cannot take a message", f->to);
 	free(f);
@@ -195,6 +213,8 @@ void sim_node_started(struct dvm_sim *s, struct dvm_frame *f)
 	const struct dvm_started_ranks *r = (const void *)f->data;
 	struct sim_dvm_node *n = &s->nodes[f->to];
 
+	if (!is_for(n, f))
+		return;
 	dvm_node_started(n->node, r->part, r->processes, r->count, 0, begin(n));
 	free(f);
 	turn(n);
@@ -207,11 +227,15 @@ void sim_process_exit(struct dvm_sim *s, uint32_t process)
 	const struct node_end end = { 0 };
 	double seconds = units_seconds(p->time);
 
+	if (!n->node || p->life != n->life) {
+		give_process(s, process); /* it was killed */
+		return;
+	}
 	s->core_s += seconds * p->cores;
 	s->gpu_s += seconds * p->gpus;
 	s->running--;
 	begin(n);
-	n->free += s->scenario->dvm.exit;
+	spend(n, s->scenario->dvm.exit);
 	dvm_node_ended(n->node, p->part, p->slot, &end, dvm_sim_time(n->free));
 	give_process(s, process);
 	turn(n);
@@ -219,7 +243,7 @@ void sim_process_exit(struct dvm_sim *s, uint32_t process)
 
 /* ---- life ---- */
 
-static int make(struct dvm_sim *s, struct sim_dvm_node *n, struct sim_head *h)
+int sim_node_begin(struct sim_dvm_node *n)
 {
 	static const struct dvm_node_ops ops = {
 		.send = node_send, .open_output = open_output, .close_output = close_part,
@@ -230,25 +254,49 @@ static int make(struct dvm_sim *s, struct sim_dvm_node *n, struct sim_head *h)
 		.start = start, .signal = signal_part,
 		.leave = leave,
 	};
-	const struct dvm_params *p = &s->scenario->dvm;
-	struct dvm_register r = {
+	const struct dvm_params *p = &n->sim->scenario->dvm;
+	const struct dvm_register r = {
 		.version = DVM_VERSION,
 		.has = { (uint32_t)p->slots, (uint32_t)p->gpus, 0 },
 		.build = { "sim", 3 },
+		.name = { n->name, strlen(n->name) },
 	};
 
+	n->turn = SIM_TIME_MAX;
+	begin(n);
+	if (dvm_node_create(&n->node, &ops, n))
+		return dvm_sim_fail(n->sim, "not enough memory");
+	dvm_node_register(n->node, &r);
+	turn(n);
+	return 0;
+}
+
+/* True: the process was of this daemon, which is killed. */
+static bool is_running(const struct dvm_process *p, const struct sim_dvm_node *n)
+{
+	return p->node == n->number && p->life == n->life;
+}
+
+void sim_node_die(struct sim_dvm_node *n)
+{
+	struct dvm_sim *s = n->sim;
+
+	for (uint32_t i = 0; i < s->nprocesses; i++)
+		s->running -= is_running(&s->processes[i], n);
+	dvm_node_destroy(n->node);
+	n->node = NULL;
+	n->life++;
+}
+
+static int make(struct dvm_sim *s, struct sim_dvm_node *n, struct sim_head *h)
+{
 	n->sim = s;
 	n->number = (uint32_t)(n - s->nodes);
 	n->head = h;
 	n->position = n->number - h->first;
-	n->turn = SIM_TIME_MAX;
-	r.name = (struct dvm_bytes){ n->name, (size_t)snprintf(n->name, sizeof(n->name),
-							       "n%u", n->number) };
-	if (dvm_node_create(&n->node, &ops, n))
-		return dvm_sim_fail(s, "not enough memory");
-	dvm_node_register(n->node, &r);
-	turn(n);
-	return 0;
+	n->factor = 1;
+	snprintf(n->name, sizeof(n->name), "n%u", n->number);
+	return sim_node_begin(n);
 }
 
 int sim_nodes_make(struct dvm_sim *s)

@@ -16,6 +16,13 @@ static double part_of(struct dvm_sim *s, double part)
 	return s->nstarts ? s->starts[(size_t)(part * (double)(s->nstarts - 1) + 0.5)] : 0;
 }
 
+static void report_losses(const struct dvm_sim *s, FILE *out)
+{
+	fprintf(out, "tasks that ran again               %12llu\n", (unsigned long long)s->again);
+	fprintf(out, "tasks that were lost with a head   %12llu\n", (unsigned long long)s->lost);
+	fprintf(out, "tasks that no head was left to take %11llu\n", (unsigned long long)s->unsubmitted);
+}
+
 void dvm_report_table(struct dvm_sim *s, FILE *out)
 {
 	const struct dvm_params *p = &s->scenario->dvm;
@@ -45,6 +52,8 @@ void dvm_report_table(struct dvm_sim *s, FILE *out)
 		part_of(s, 0.5), part_of(s, 0.75), part_of(s, 0.99));
 	fprintf(out, "ranks at once, at most             %12llu\n", (unsigned long long)s->most);
 	fprintf(out, "tasks that failed                  %12llu\n", (unsigned long long)s->failed);
+	if (s->scenario->nfaults)
+		report_losses(s, out);
 	fprintf(out, "messages, bytes, of head and nodes %12llu %llu\n",
 		(unsigned long long)s->messages, (unsigned long long)s->bytes);
 }

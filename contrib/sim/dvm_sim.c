@@ -41,11 +41,9 @@ struct dvm_frame *dvm_frame_new(struct dvm_sim *s, uint32_t to, uint32_t from,
 		dvm_sim_fail(s, "not enough memory");
 		return NULL;
 	}
-	f->to = to;
-	f->from = from;
-	f->len = len;
-	f->next = NULL;
-	memcpy(f->data, data, len);
+	*f = (struct dvm_frame){ .to = to, .from = from, .len = len };
+	if (len)
+		memcpy(f->data, data, len);
 	f->data[len] = '\0';
 	return f;
 }
@@ -82,16 +80,53 @@ void dvm_sim_add(struct dvm_sim *s, sim_time at, enum event_type type, uint32_t 
 	add_event(s, (struct event){ .at = at, .type = type, .a = a });
 }
 
+static uint32_t life_of(const struct dvm_sim *s, enum event_type type, uint32_t to)
+{
+	return type == EVENT_DVM_TO_NODE || type == EVENT_DVM_STARTED ? s->nodes[to].life :
+									s->heads[to].life;
+}
+
 void dvm_sim_send(struct dvm_sim *s, sim_time at, enum event_type type,
 		  struct dvm_frame *f)
 {
-	if (f)
-		add_event(s, (struct event){ .at = at, .type = type, .frame = f });
+	if (!f)
+		return;
+	f->life = life_of(s, type, f->to);
+	add_event(s, (struct event){ .at = at, .type = type, .frame = f });
+}
+
+/* ---- processors ---- */
+
+sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost)
+{
+	sim_time *core = s->core_free;
+	sim_time begin = from;
+
+	if (!core || !cost)
+		return from + cost;
+	for (uint64_t i = 1; i < s->scenario->dvm.cores; i++)
+		if (s->core_free[i] < *core)
+			core = &s->core_free[i];
+	if (*core < s->now)
+		*core = s->now;
+	if (*core > begin)
+		begin = *core;
+	*core += cost; /* others may use it until `from` */
+	return begin + cost;
+}
+
+static int make_cores(struct dvm_sim *s)
+{
+	uint64_t n = s->scenario->dvm.cores;
+
+	s->core_free = n ? calloc(n, sizeof(*s->core_free)) : NULL;
+	return !n || s->core_free ? 0 : dvm_sim_fail(s, "not enough memory");
 }
 
 /* ---- life ---- */
 
-struct dvm_sim *dvm_sim_new(const struct scenario *scenario, bool want_rows,
+struct dvm_sim *dvm_sim_new(const struct scenario *scenario,
+			    const struct workload_tasks *file, bool want_rows,
 			    char error[SCENARIO_ERROR_MAX])
 {
 	struct dvm_sim *s = calloc(1, sizeof(*s));
@@ -104,9 +139,12 @@ struct dvm_sim *dvm_sim_new(const struct scenario *scenario, bool want_rows,
 	s->want_rows = want_rows;
 	s->free_process = UINT32_MAX;
 	buf_init(&s->text, LINE_MAX_BYTES);
-	workload_begin(&s->workload, scenario->workload, scenario->nworkload,
-		       scenario->dvm.mixed, scenario->seed);
-	if (sim_heads_make(s) || sim_nodes_make(s)) {
+	if (file->tasks)
+		workload_begin_file(&s->workload, file);
+	else
+		workload_begin(&s->workload, scenario->workload, scenario->nworkload,
+			       scenario->dvm.mixed, scenario->seed);
+	if (make_cores(s) || sim_heads_make(s) || sim_nodes_make(s) || sim_faults_plan(s)) {
 		snprintf(error, SCENARIO_ERROR_MAX, "%s", s->error);
 		dvm_sim_free(s);
 		return NULL;
@@ -134,6 +172,7 @@ void dvm_sim_free(struct dvm_sim *s)
 	sim_nodes_free(s);
 	buf_free(&s->text);
 	free(s->members);
+	free(s->core_free);
 	free(s->processes);
 	free(s->rows);
 	free(s->starts);
@@ -160,8 +199,17 @@ static void handle(struct dvm_sim *s, const struct event *e)
 	case EVENT_DVM_HEAD:
 		sim_head_work(s, e->a);
 		break;
+	case EVENT_DVM_DUE:
+		sim_head_due(s, e->a);
+		break;
 	case EVENT_DVM_READY:
-		sim_client_ready(s);
+		sim_client_ready(s, e->a);
+		break;
+	case EVENT_DVM_FAULT:
+		sim_fault_happens(s, e->a);
+		break;
+	case EVENT_DVM_FOLLOWS:
+		sim_head_follows(s, e->a);
 		break;
 	case EVENT_DVM_TURN:
 		sim_node_turn(s, e->a);
@@ -176,7 +224,7 @@ static void handle(struct dvm_sim *s, const struct event *e)
 
 static bool is_over(const struct dvm_sim *s)
 {
-	return s->error[0] || (!s->workload.all && !s->asked && s->ready == s->nheads &&
+	return s->error[0] || (!s->awaited && !s->workload.all && !s->asked &&
 			       s->ended == s->submitted);
 }
 

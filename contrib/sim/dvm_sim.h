@@ -8,6 +8,7 @@
  *   dvm_head.c    hosts of heads
  *   dvm_node.c    hosts of nodes, and their processes
  *   dvm_client.c  the client
+ *   dvm_faults.c  nodes and heads that are lost, heads that go on with a journal
  */
 #ifndef PMI2X_SIM_DVM_SIM_H
 #define PMI2X_SIM_DVM_SIM_H
@@ -26,6 +27,8 @@
 struct dvm_frame {
 	uint32_t to;   /* number of the head or node */
 	uint32_t from; /* to a head: position of the node, or DVM_FROM_CLIENT */
+	uint32_t life; /* of the receiver, when it was sent: a later one does not get it */
+	bool lost;     /* to a head, in place of bytes: the node is lost */
 	size_t len;
 	struct dvm_frame *next;
 	_Alignas(8) char data[];
@@ -39,22 +42,41 @@ struct dvm_sim;
 
 struct sim_head {
 	struct dvm_sim *sim;
-	struct dvm_head *head;
+	struct dvm_head *head;   /* NULL: it is lost */
 	uint32_t number;         /* from 0 */
+	uint32_t life;           /* number of heads that this DVM has lost */
 	uint32_t first, nodes;   /* of the simulation: its own */
+	uint32_t *members;       /* by position: the node, of those that live */
+	uint32_t nmembers;
+	bool ready;              /* all nodes have registered */
+	bool given_up;           /* no other head follows */
 	struct dvm_frames in;    /* what has come and has not been taken up */
 	struct dvm_frames out;   /* of this turn, for nodes, */
 	struct dvm_frames lines; /* and for the client */
+	struct dvm_frames kept;  /* requests that wait for another head */
 	bool busy;               /* EVENT_DVM_HEAD is to come */
+	sim_time due;            /* EVENT_DVM_DUE is to come; SIM_TIME_MAX: none */
+	bool is_due;             /* it came while the head was busy */
 	sim_time cost;           /* of this turn so far */
+	struct buf journal;      /* if it writes one */
+	struct journal_chain chain;
+	/* ---- the client's view ---- */
+	bool heard;              /* it has been ready or given up */
+	bool asked;              /* it has not answered a submit */
+	uint64_t submitted, ended; /* tasks */
+	uint8_t *have_ended;     /* a bit for each task, in order of their numbers */
+	size_t bits_cap;         /* bytes */
 	uint32_t *rows;          /* of its tasks, in order of their numbers */
 	size_t nrows, rows_cap;
 };
 
 struct sim_dvm_node {
 	struct dvm_sim *sim;
-	struct dvm_node *node;
+	struct dvm_node *node;     /* NULL: it is lost */
 	uint32_t number, position; /* in the simulation, in its DVM */
+	uint32_t life;             /* number of its daemons that were lost */
+	bool lost;                 /* it does not come back */
+	double factor;             /* its work takes this much longer */
 	struct sim_head *head;
 	sim_time free;             /* when its daemon is */
 	sim_time turn;             /* EVENT_DVM_TURN is to come; SIM_TIME_MAX: none */
@@ -62,7 +84,7 @@ struct sim_dvm_node {
 };
 
 struct dvm_process {
-	uint32_t node, part, slot; /* slot: among the ranks there */
+	uint32_t node, life, part, slot; /* UINT32_MAX: it is free; slot: among the ranks there */
 	uint32_t cores, gpus;
 	sim_time began, time;
 	uint32_t next; /* of those that are free */
@@ -91,14 +113,19 @@ struct dvm_sim {
 	uint32_t nnodes;
 	struct dvm_process *processes;
 	uint32_t nprocesses, processes_cap, free_process;
+	sim_time *core_free;       /* of dvm.cores; NULL: each part has its own */
 	struct workload workload;
 	uint64_t handled;          /* events */
 	/* ---- the client ---- */
 	struct buf text;
 	struct share_member *members; /* by head */
-	uint32_t ready;            /* heads that have answered */
+	uint32_t awaited;          /* heads that have been neither ready nor given up */
+	bool begun;                /* it has submitted */
 	uint32_t asked;            /* heads that have not answered a submit */
-	uint64_t submitted, ended, failed; /* tasks */
+	uint64_t unsubmitted;      /* tasks for which there was no head */
+	uint64_t submitted, ended, failed; /* tasks; ended are those that were lost, too */
+	uint64_t lost;             /* tasks, with their head */
+	uint64_t again;            /* tasks that have ended in a later try */
 	sim_time up_at, begin_at, end_at;
 	/* ---- results ---- */
 	bool want_rows;
@@ -112,8 +139,9 @@ struct dvm_sim {
 	char error[SCENARIO_ERROR_MAX]; /* empty: none */
 };
 
-/* NULL with `error`. The scenario stays. */
-struct dvm_sim *dvm_sim_new(const struct scenario *scenario, bool want_rows,
+/* NULL with `error`. The scenario and the tasks of its file, if it has one, stay. */
+struct dvm_sim *dvm_sim_new(const struct scenario *scenario,
+			    const struct workload_tasks *file, bool want_rows,
 			    char error[SCENARIO_ERROR_MAX]);
 /* Until all tasks have ended. 0, or -1 with s->error. */
 int dvm_sim_run(struct dvm_sim *s);
@@ -131,6 +159,11 @@ struct dvm_frame *dvm_frame_new(struct dvm_sim *s, uint32_t to, uint32_t from,
 void dvm_frames_add(struct dvm_frames *list, struct dvm_frame *f);
 struct dvm_frame *dvm_frames_take(struct dvm_frames *list);
 void dvm_sim_add(struct dvm_sim *s, sim_time at, enum event_type type, uint32_t a);
+/*
+ * The end of work that takes `cost` and can begin at `from`: on the core that is free
+ * first, where heads and nodes share some.
+ */
+sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost);
 /* The frame arrives then; NULL: nothing does. */
 void dvm_sim_send(struct dvm_sim *s, sim_time at, enum event_type type,
 		  struct dvm_frame *f);
@@ -141,8 +174,18 @@ void sim_heads_free(struct dvm_sim *s);
 void sim_head_take(struct dvm_sim *s, struct dvm_frame *f);
 /* The head takes up all that has come. */
 void sim_head_work(struct dvm_sim *s, uint32_t head);
+/* The time has come for which the head has asked. */
+void sim_head_due(struct dvm_sim *s, uint32_t head);
+/* The head is killed. */
+void sim_head_die(struct sim_head *h);
+/* Another head, for the nodes that live. 0, or -1 with s->error. */
+int sim_head_begin(struct sim_head *h);
 
 int sim_nodes_make(struct dvm_sim *s);
+/* The daemon of a node starts, and registers with its head. 0, or -1 with s->error. */
+int sim_node_begin(struct sim_dvm_node *n);
+/* The node's daemon and all its ranks are killed. */
+void sim_node_die(struct sim_dvm_node *n);
 void sim_nodes_free(struct dvm_sim *s);
 void sim_node_take(struct dvm_sim *s, struct dvm_frame *f);
 void sim_node_turn(struct dvm_sim *s, uint32_t node);
@@ -151,7 +194,15 @@ void sim_node_started(struct dvm_sim *s, struct dvm_frame *f);
 void sim_process_exit(struct dvm_sim *s, uint32_t process);
 
 /* A head is there. */
-void sim_client_ready(struct dvm_sim *s);
+void sim_client_ready(struct dvm_sim *s, uint32_t head);
 void sim_client_take(struct dvm_sim *s, struct dvm_frame *f);
+/* A head is lost, and no other one follows: its tasks are lost. */
+void sim_client_give_up(struct dvm_sim *s, struct sim_head *h);
+
+/* 0, or -1 with s->error. */
+int sim_faults_plan(struct dvm_sim *s);
+void sim_fault_happens(struct dvm_sim *s, uint32_t fault);
+/* Another head goes on with the journal. */
+void sim_head_follows(struct dvm_sim *s, uint32_t head);
 
 #endif

@@ -20,7 +20,10 @@ enum event_type {
 	EVENT_DVM_TO_CLIENT,
 	EVENT_DVM_STARTED,
 	EVENT_DVM_HEAD,      /* a: a head, which can take up what has come */
-	EVENT_DVM_READY,     /* all nodes of a head have registered */
+	EVENT_DVM_DUE,       /* a: a head, which has something to do at this time */
+	EVENT_DVM_READY,     /* a: a head, of which all nodes have registered */
+	EVENT_DVM_FAULT,     /* a: index of a fault of the scenario */
+	EVENT_DVM_FOLLOWS,   /* a: a head, which goes on with the journal */
 	EVENT_DVM_TURN,      /* a: a node, which has something to do at this time */
 	EVENT_DVM_EXIT,      /* a: a process of a node, which ends */
 };

@@ -141,20 +141,62 @@ static unsigned int line_of(const struct scenario *s, const char *a,
 	return first > second ? first : second;
 }
 
+/* ---- DVMs ---- */
+
+static int check_dvm_fault(struct reader *r, const struct scenario_fault *f)
+{
+	const struct dvm_params *d = &r->s->dvm;
+
+	r->line = f->line;
+	if ((f->kind != FAULT_NODE && f->kind != FAULT_HEAD) || f->in_phase)
+		return fail(r, "%s: with a [workload], allowed are node and head, at a time",
+			    scenario_fault_name(f->kind));
+	if (f->kind == FAULT_NODE && f->a >= d->nodes)
+		return fail(r, "node: there is no node %u, allowed is 0 to %llu", f->a,
+			    (unsigned long long)d->nodes - 1);
+	if (f->kind == FAULT_HEAD && (!f->a || f->a > d->dvms))
+		return fail(r, "head: there is no DVM %u, allowed is 1 to %llu", f->a,
+			    (unsigned long long)d->dvms);
+	if (f->resumes && !d->journal)
+		return fail(r, "head: resume needs journal = yes in [dvm]");
+	return 0;
+}
+
+static int check_dvm_slow(struct reader *r, const struct scenario_slow *f)
+{
+	r->line = f->line;
+	if (f->link)
+		return fail(r, "slow_link: with a [workload], allowed is slow_node");
+	if (f->a >= r->s->dvm.nodes)
+		return fail(r, "slow_node: there is no node %u, allowed is 0 to %llu", f->a,
+			    (unsigned long long)r->s->dvm.nodes - 1);
+	return 0;
+}
+
 static int check_dvm(struct reader *r)
 {
 	const struct scenario *s = r->s;
+	int rc = 0;
 
 	r->line = s->lines[keys_find("dvm", "dvms")];
 	if (s->dvm.dvms > s->dvm.nodes)
 		return fail(r, "dvms: %llu are more than the nodes, %llu",
 			    (unsigned long long)s->dvm.dvms,
 			    (unsigned long long)s->dvm.nodes);
+	r->line = s->lines[keys_find("workload", "file")];
+	if (*s->tasks_file && s->nworkload)
+		return fail(r, "file: a workload has a file, or lines of tasks, and not both");
 	r->line = 0;
 	if (s->nops)
 		return fail(r, "run: a scenario with a [workload] has no operations");
-	return 0;
+	for (uint32_t i = 0; !rc && i < s->nfaults; i++)
+		rc = check_dvm_fault(r, &s->faults[i]);
+	for (uint32_t i = 0; !rc && i < s->nslow; i++)
+		rc = check_dvm_slow(r, &s->slow[i]);
+	return rc;
 }
+
+/* ---- steps ---- */
 
 static int check_size(struct reader *r)
 {
@@ -227,6 +269,8 @@ static int check_fault(struct reader *r, const struct scenario_fault *f)
 	const struct scenario *s = r->s;
 
 	r->line = f->line;
+	if (f->kind == FAULT_HEAD)
+		return fail(r, "head: only a scenario with a [workload] has heads");
 	if (f->kind == FAULT_RANK && s->layout != RANKS_UNEVEN &&
 	    f->a >= s->nodes * s->ranks_per_node)
 		return fail(r, "rank: there is no rank %u, allowed is 0 to %llu",

@@ -20,6 +20,7 @@
 #define SCENARIO_LINE_MAX 512               /* bytes, without the newline */
 #define SCENARIO_ERROR_MAX 512              /* bytes of a message, NUL too */
 #define SCENARIO_AT_MAX 288                 /* bytes of a file and line */
+#define SCENARIO_PATH_MAX 256               /* bytes of a path, NUL too */
 
 #define SCENARIO_GROUP_MAX 65536 /* members: each holds the list of all */
 #define SCENARIO_RUN_FORMS \
@@ -63,14 +64,16 @@ struct scenario_op {
 	unsigned int line;
 };
 
-enum scenario_fault_kind { FAULT_RANK, FAULT_NODE, FAULT_LINK };
+enum scenario_fault_kind { FAULT_RANK, FAULT_NODE, FAULT_LINK, FAULT_HEAD };
 
 struct scenario_fault {
 	enum scenario_fault_kind kind;
-	uint32_t a, b;       /* rank; node id; node ids */
+	uint32_t a, b;       /* rank; node id; node ids; number of a DVM, from 1 */
 	bool in_phase;       /* when it, or node a, enters operation `phase` */
 	uint32_t phase;      /* from 0 */
 	sim_time at;
+	bool resumes;        /* another head goes on with the journal, */
+	sim_time resume;     /* this time after `at` */
 	unsigned int line;
 };
 
@@ -119,6 +122,9 @@ struct dvm_params {
 	uint64_t max_waiting; /* tasks */
 	uint64_t batch;       /* tasks of a request */
 	bool mixed;           /* lines of the workload are mixed at random */
+	bool journal;         /* heads write one */
+	uint64_t cores;       /* shared by all heads and nodes; 0: each has its own */
+	sim_time detect;      /* until a head notices that a node is lost */
 	sim_time latency;     /* of a message, or a line of a client */
 	sim_time connect;     /* work of the head: for a node that comes, */
 	sim_time submit;      /* for a task of a request, */
@@ -148,6 +154,7 @@ struct scenario {
 	struct dvm_params dvm;
 	struct workload_line workload[WORKLOAD_LINES_MAX];
 	uint32_t nworkload;
+	char tasks_file[SCENARIO_PATH_MAX]; /* the workload instead; empty: none */
 	unsigned int lines[SCENARIO_KEYS_MAX]; /* of keys; 0: not in the file */
 };
 

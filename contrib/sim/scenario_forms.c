@@ -125,7 +125,7 @@ bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,
 /* ---- faults ---- */
 
 /* The keys of deaths, by enum scenario_fault_kind. */
-static const char *const fault_names[] = { "rank", "node", "link" };
+static const char *const fault_names[] = { "rank", "node", "link", "head" };
 
 const char *scenario_fault_name(enum scenario_fault_kind kind)
 {
@@ -169,6 +169,19 @@ static bool parse_slow(struct scenario *s, bool link, char *value,
 	return true;
 }
 
+/* "resume TIME", or nothing. */
+static bool parse_resume(struct scenario_fault *f, char **rest)
+{
+	char *word = strtok_r(NULL, SPACE, rest), *time;
+
+	if (!word)
+		return true;
+	time = strtok_r(NULL, SPACE, rest);
+	f->resumes = true;
+	return f->kind == FAULT_HEAD && strcmp(word, "resume") == 0 && time &&
+	       units_time(time, &f->resume);
+}
+
 static bool parse_death(struct scenario *s, enum scenario_fault_kind kind,
 			char *value, unsigned int line)
 {
@@ -176,12 +189,11 @@ static bool parse_death(struct scenario *s, enum scenario_fault_kind kind,
 	char *rest, *word = strtok_r(value, SPACE, &rest), *how, *when;
 	bool ok = parse_who(word, kind == FAULT_LINK, &f->a, &f->b);
 
+	*f = (struct scenario_fault){ .kind = kind, .a = f->a, .b = f->b, .line = line };
 	how = strtok_r(NULL, SPACE, &rest);
 	when = strtok_r(NULL, SPACE, &rest);
-	if (!ok || !how || !when || strtok_r(NULL, SPACE, &rest))
+	if (!ok || !how || !when || !parse_resume(f, &rest) || strtok_r(NULL, SPACE, &rest))
 		return false;
-	f->kind = kind;
-	f->line = line;
 	f->in_phase = strcmp(how, "in") == 0;
 	if (f->in_phase)
 		ok = count_of(when, 1, SCENARIO_OPS_MAX, &f->phase);
@@ -203,7 +215,7 @@ bool scenario_parse_fault(struct scenario *s, const char *key, char *value,
 	if (strncmp(key, "slow_", 5) == 0)
 		return parse_slow(s, strcmp(key, "slow_link") == 0, value,
 				  line);
-	for (int kind = FAULT_RANK; kind <= FAULT_LINK; kind++)
+	for (int kind = FAULT_RANK; kind <= FAULT_HEAD; kind++)
 		if (strcmp(key, fault_names[kind]) == 0)
 			return parse_death(s, kind, value, line);
 	return false;

@@ -16,6 +16,7 @@ enum key_form {
 	FORM_RUN,
 	FORM_FAULT,
 	FORM_TASKS,
+	FORM_PATH,   /* char[SCENARIO_PATH_MAX] */
 };
 
 struct key {
@@ -97,6 +98,7 @@ static const struct key keys[] = {
 	FAULT("rank", "RANK at TIME, or RANK in N (its N-th operation, from 1)"),
 	FAULT("node", "NODE at TIME, or NODE in N (its N-th operation, from 1)"),
 	FAULT("link", "NODE-NODE at TIME, or NODE-NODE in N (the first one's N-th operation)"),
+	FAULT("head", "DVM at TIME, or DVM at TIME resume TIME (the DVM's number, from 1; another head follows after the second time)"),
 	FAULT("slow_node", "NODE factor NUMBER"),
 	FAULT("slow_link", "NODE-NODE factor NUMBER"),
 	COUNT("dvm", "nodes", dvm.nodes, 1, 1048576, "16"),
@@ -108,6 +110,9 @@ static const struct key keys[] = {
 	TIME("dvm", "patience", dvm.patience, "60s"),
 	COUNT("dvm", "max_queued", dvm.max_waiting, 1, 1000000000, "1000000"),
 	COUNT("dvm", "batch", dvm.batch, 1, 1000000, "10000"),
+	WORD("dvm", "journal", dvm.journal, "no", no_yes, "yes or no"),
+	COUNT("dvm", "cores", dvm.cores, 0, 1024, "0"),
+	TIME("dvm", "detect", dvm.detect, "5s"),
 	TIME("dvm", "latency", dvm.latency, "50us"),
 	TIME("dvm", "connect", dvm.connect, "200us"),
 	TIME("dvm", "submit", dvm.submit, "10us"),
@@ -116,6 +121,7 @@ static const struct key keys[] = {
 	TIME("dvm", "start", dvm.start, "700us"),
 	TIME("dvm", "exit", dvm.exit, "100us"),
 	{ "workload", "tasks", FORM_TASKS, 0, 0, 0, NULL, WORKLOAD_FORMS, NULL },
+	{ "workload", "file", FORM_PATH, AT(tasks_file), 0, 0, NULL, "the path of a .csv file, of at most 255 bytes", NULL },
 	WORD("workload", "mixed", dvm.mixed, "yes", no_yes, "yes or no"),
 };
 
@@ -240,6 +246,16 @@ static bool add_tasks(struct scenario *s, char *value, unsigned int line)
 	       workload_parse(value, line, &s->workload[s->nworkload++]);
 }
 
+static bool set_path(char *to, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (len < 5 || len >= SCENARIO_PATH_MAX || strcmp(value + len - 4, ".csv") != 0)
+		return false;
+	memcpy(to, value, len + 1);
+	return true;
+}
+
 bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 	      const char **allowed)
 {
@@ -264,6 +280,8 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 		return scenario_parse_run(s, value, line, allowed);
 	case FORM_TASKS:
 		return add_tasks(s, value, line);
+	case FORM_PATH:
+		return set_path(to, value);
 	case FORM_FAULT:
 		return scenario_parse_fault(s, k->name, value, line, allowed);
 	}
@@ -272,7 +290,7 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 
 bool scenario_is_dvm(const struct scenario *s)
 {
-	return s->nworkload;
+	return s->nworkload || *s->tasks_file;
 }
 
 void scenario_defaults(struct scenario *s)

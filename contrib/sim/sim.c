@@ -11,33 +11,11 @@
 #include <unistd.h>
 
 #include "config.h"
-#ifdef SIM_DVM
-#include "dvm_report.h"
-#endif
 #include "report.h"
+#include "sim_command.h"
 #include "pmi2x-build.h"
 
-#define EXIT_SIMULATION 1 /* a rank waits forever, or libcoll broke a promise */
-#define EXIT_USAGE 2      /* also for files that cannot be read or written */
 #define PATH_LINES 24
-#define SETS_MAX 64
-
-/* A file of results. */
-struct output {
-	const char *path; /* NULL: not asked for; "-": standard output */
-	FILE *to;
-	int (*put)(const struct sim *s, FILE *out);
-};
-
-enum { CSV, DETAILS, OUTPUTS };
-
-struct options {
-	const char *scenario;
-	struct output outputs[OUTPUTS];
-	char *sets[SETS_MAX];
-	int nsets;
-	bool paths, quiet;
-};
 
 struct progress {
 	double begin, said;
@@ -73,9 +51,11 @@ static void usage(FILE *to)
 	      "                       output, without the table\n"
 	      "  -d, --details FILE   write messages and bytes of each node and link as\n"
 	      "                       CSV; - : as above\n"
-	      "  -s, --set KEY=VALUE  replace a key of the scenario; the first run=...\n"
-	      "                       replaces its operations\n"
+	      "  -s, --set KEY=VALUE  replace a key of the scenario; the first run=... or\n"
+	      "                       tasks=... replaces its operations or tasks\n"
 	      "  -p, --path           print the critical path of each operation\n"
+	      "  -j, --journal DIR    write the journals of simulated DVMs, which pmi2x-dvm\n"
+	      "                       report reads\n"
 	      "  -q, --quiet          no progress line\n"
 	      "  -k, --keys           list the keys of a scenario and their defaults\n"
 	      "  -h, --help           print this and exit\n"
@@ -84,7 +64,7 @@ static void usage(FILE *to)
 	      "scenario cannot be simulated, or a result cannot be written.\n", to);
 }
 
-static int bad_usage(const char *what)
+int bad_usage(const char *what)
 {
 	if (what)
 		fprintf(stderr, "pmi2x sim run: %s\n", what);
@@ -92,7 +72,7 @@ static int bad_usage(const char *what)
 	return EXIT_USAGE;
 }
 
-static int failure(const char *what, const char *why)
+int failure(const char *what, const char *why)
 {
 	fprintf(stderr, "pmi2x sim run: %s: %s\n", what, why);
 	return EXIT_USAGE;
@@ -118,6 +98,9 @@ static int take_option(int c, struct options *o)
 		return -1;
 	case 'q':
 		o->quiet = true;
+		return -1;
+	case 'j':
+		o->journal = optarg;
 		return -1;
 	case 'k':
 		scenario_list_keys(show_key, stdout);
@@ -151,6 +134,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "details", required_argument, NULL, 'd' },
 		{ "set", required_argument, NULL, 's' },
 		{ "path", no_argument, NULL, 'p' },
+		{ "journal", required_argument, NULL, 'j' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "keys", no_argument, NULL, 'k' },
 		{ "help", no_argument, NULL, 'h' },
@@ -160,7 +144,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	int c, rc = -1;
 
 	while (rc < 0 &&
-	       (c = getopt_long(argc, argv, "c:d:s:pqkhV", longs, NULL)) != -1)
+	       (c = getopt_long(argc, argv, "c:d:s:j:pqkhV", longs, NULL)) != -1)
 		rc = take_option(c, o);
 	if (rc >= 0)
 		return rc;
@@ -172,33 +156,49 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 /* ---- the scenario ---- */
 
-/* The error in a scenario's text; NULL: none. */
-static const char *why_no_scenario(FILE *in, const char *text, size_t len)
+/* The error in a file's text; NULL: none. */
+static const char *why_no_text(FILE *in, const char *text, size_t len, size_t max)
 {
 	if (ferror(in))
 		return strerror(errno);
-	if (len > SCENARIO_FILE_MAX)
-		return "no scenario: it is larger than 1 MiB";
+	if (len > max)
+		return max < (1 << 30) ? "no scenario: it is larger than 1 MiB" :
+					 "no tasks: the file is larger than 1 GiB";
 	if (memchr(text, 0, len))
-		return "no scenario: there are NUL bytes in it";
+		return "there are NUL bytes in it";
 	return NULL;
 }
 
-/* The whole file, or NULL. */
-static char *read_file(const char *path)
+/* Up to max + 1 bytes, and room for a NUL; NULL: errno. */
+static char *read_stream(FILE *in, size_t max, size_t *len)
+{
+	char *text = NULL, *more;
+	size_t cap = 0, n = 1;
+
+	for (*len = 0; n && *len <= max; *len += n) {
+		if (*len == cap) {
+			cap = cap ? 2 * cap : 65536;
+			cap = cap < max + 1 ? cap : max + 1;
+			more = realloc(text, cap + 1);
+			if (!more) {
+				free(text);
+				return NULL;
+			}
+			text = more;
+		}
+		n = fread(text + *len, 1, cap - *len, in);
+	}
+	return text;
+}
+
+char *read_file(const char *path, size_t max)
 {
 	FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-	char *text = in ? malloc(SCENARIO_FILE_MAX + 1) : NULL;
-	const char *why;
-	size_t len;
+	size_t len = 0;
+	char *text = in ? read_stream(in, max, &len) : NULL;
+	const char *why = text ? why_no_text(in, text, len, max) : strerror(errno);
 
-	if (!text) {
-		failure(path, strerror(errno));
-		return NULL;
-	}
-	len = fread(text, 1, SCENARIO_FILE_MAX + 1, in);
-	why = why_no_scenario(in, text, len);
-	if (in != stdin)
+	if (in && in != stdin)
 		fclose(in);
 	if (why) {
 		failure(path, why);
@@ -211,8 +211,8 @@ static char *read_file(const char *path)
 
 static int read_scenario(struct scenario *s, struct options *o)
 {
-	char error[SCENARIO_ERROR_MAX], *text = read_file(o->scenario);
-	bool own_runs = false;
+	char error[SCENARIO_ERROR_MAX], *text = read_file(o->scenario, SCENARIO_FILE_MAX);
+	bool own_runs = false, own_tasks = false;
 	int rc;
 
 	if (!text)
@@ -223,12 +223,17 @@ static int read_scenario(struct scenario *s, struct options *o)
 			    text, error);
 	for (int i = 0; !rc && i < o->nsets; i++) {
 		bool run = strncmp(o->sets[i], "run", 3) == 0;
+		bool tasks = strncmp(o->sets[i], "tasks", 5) == 0;
 
 		if (run && !own_runs)
 			s->nops = 0;
+		if (tasks && !own_tasks)
+			s->nworkload = 0;
 		own_runs |= run;
+		own_tasks |= tasks;
 		rc = scenario_set(s, o->sets[i], error);
 	}
+	s->dvm.journal |= o->journal != NULL;
 	if (!rc)
 		rc = scenario_check(s, error);
 	free(text);
@@ -287,13 +292,12 @@ static void run(struct sim *s, const struct options *o)
 
 /* ---- results ---- */
 
-static bool is_stdout(const struct output *o)
+bool is_stdout(const struct output *o)
 {
 	return o->path && strcmp(o->path, "-") == 0;
 }
 
-/* Before the simulation, which may take minutes. */
-static int open_outputs(struct options *o)
+int open_outputs(struct options *o)
 {
 	for (struct output *out = o->outputs; out < o->outputs + OUTPUTS; out++) {
 		if (!out->path)
@@ -305,8 +309,7 @@ static int open_outputs(struct options *o)
 	return 0;
 }
 
-/* A disk that is full shows here at the latest. */
-static int finish(FILE *to, const char *path)
+int finish(FILE *to, const char *path)
 {
 	int rc, why;
 
@@ -378,53 +381,6 @@ static int simulate(const struct scenario *scenario, struct options *o)
 	return rc;
 }
 
-/* ---- DVMs ---- */
-
-#ifdef SIM_DVM
-static int report_dvm(struct dvm_sim *s, struct options *o)
-{
-	struct output *rows = &o->outputs[CSV];
-
-	if (rows->to) {
-		dvm_report_tasks(s, rows->to);
-		if (is_stdout(rows))
-			return finish(stdout, "standard output");
-		if (finish(rows->to, rows->path))
-			return EXIT_USAGE;
-	}
-	dvm_report_table(s, stdout);
-	return finish(stdout, "standard output");
-}
-
-static int simulate_dvm(const struct scenario *scenario, struct options *o)
-{
-	char error[SCENARIO_ERROR_MAX];
-	struct dvm_sim *s;
-	int rc;
-
-	if (o->paths || o->outputs[DETAILS].path)
-		return bad_usage("--path and --details are for steps, not for DVMs");
-	if (open_outputs(o))
-		return EXIT_USAGE;
-	s = dvm_sim_new(scenario, o->outputs[CSV].to, error);
-	if (!s)
-		return failure(scenario->name, error);
-	if (dvm_sim_run(s)) {
-		fprintf(stderr, "pmi2x sim run: %s: %s\n", scenario->name, s->error);
-		rc = EXIT_SIMULATION;
-	} else {
-		rc = report_dvm(s, o);
-	}
-	dvm_sim_free(s);
-	return rc;
-}
-#else
-static int simulate_dvm(const struct scenario *scenario, struct options *o)
-{
-	return failure(scenario->name, "this pmi2x was built without jansson, which DVMs need");
-}
-#endif
-
 int main(int argc, char **argv)
 {
 	static struct scenario scenario;
@@ -439,6 +395,8 @@ int main(int argc, char **argv)
 	rc = read_scenario(&scenario, &o);
 	if (rc)
 		return rc;
+	if (o.journal && !scenario_is_dvm(&scenario))
+		return bad_usage("--journal is for scenarios with a [workload]");
 	return scenario_is_dvm(&scenario) ? simulate_dvm(&scenario, &o) :
 					    simulate(&scenario, &o);
 }

@@ -2,6 +2,7 @@
 /* Reading lines of a workload, and drawing their tasks. */
 #include "workload.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SPACE " \t"
@@ -50,12 +51,36 @@ static bool set(struct workload_line *l, const char *key, char *value)
 
 	if (!value)
 		return false;
-	if (strcmp(key, "time") == 0)
-		return range_of(value, time_of, &l->time);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		if (strcmp(key, counts[i].name) == 0)
 			return range_of(value, count_of, counts[i].range);
 	return false;
+}
+
+static bool is_distribution(const char *word)
+{
+	static const char *const names[] = { "fixed", "uniform", "exponential", "normal" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(word, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A time or a range; or a distribution, which takes the rest of the line. */
+static bool set_time(struct workload_line *l, char *value, char **rest)
+{
+	char text[128];
+
+	if (!value)
+		return false;
+	if (!is_distribution(value))
+		return range_of(value, time_of, &l->time) && l->time.low;
+	if (snprintf(text, sizeof(text), "%s %s", value, *rest) >= (int)sizeof(text))
+		return false;
+	*rest += strlen(*rest);
+	l->drawn = distribution_parse(text, &l->draw) && l->draw.a;
+	return l->drawn;
 }
 
 bool workload_parse(char *value, unsigned int line, struct workload_line *out)
@@ -67,10 +92,14 @@ bool workload_parse(char *value, unsigned int line, struct workload_line *out)
 	};
 	if (!word || !units_count(word, &out->count) || !out->count)
 		return false;
-	while ((word = strtok_r(NULL, SPACE, &rest)))
-		if (!set(out, word, strtok_r(NULL, SPACE, &rest)))
+	while ((word = strtok_r(NULL, SPACE, &rest))) {
+		char *first = strtok_r(NULL, SPACE, &rest);
+
+		if (strcmp(word, "time") == 0 ? !set_time(out, first, &rest) :
+						!set(out, word, first))
 			return false;
-	return out->ranks.low && out->time.low;
+	}
+	return out->ranks.low && (out->time.low || out->drawn);
 }
 
 /* ---- drawing ---- */
@@ -85,6 +114,11 @@ void workload_begin(struct workload *w, const struct workload_line *lines, uint3
 		w->left[i] = lines[i].count;
 		w->all += lines[i].count;
 	}
+}
+
+void workload_begin_file(struct workload *w, const struct workload_tasks *file)
+{
+	*w = (struct workload){ .file = *file, .all = file->count };
 }
 
 /* So that each order of all tasks is as likely. */
@@ -103,24 +137,39 @@ static uint64_t draw(struct workload *w, const struct workload_range *r)
 	return r->low + (r->low < r->high ? random_below(&w->random, r->high - r->low + 1) : 0);
 }
 
-bool workload_next(struct workload *w, struct workload_task *out)
+/* A process runs for a millisecond at least: a time of 0 is none. */
+static sim_time draw_time(struct workload *w, const struct workload_line *l)
 {
-	const struct workload_line *l;
-	uint32_t i;
+	sim_time t = l->drawn ? distribution_draw(&l->draw, &w->random) :
+				(sim_time)draw(w, &l->time);
 
-	if (!w->all)
-		return false;
-	i = next_line(w);
-	l = &w->lines[i];
+	return l->drawn && t < SIM_MS ? SIM_MS : t;
+}
+
+static void draw_task(struct workload *w, struct workload_task *out)
+{
+	uint32_t i = next_line(w);
+	const struct workload_line *l = &w->lines[i];
+
 	w->left[i]--;
-	w->all--;
 	*out = (struct workload_task){
 		.ranks = (uint32_t)draw(w, &l->ranks),
 		.cores = (uint32_t)draw(w, &l->cores),
 		.gpus = (uint32_t)draw(w, &l->gpus),
 		.nodes = (uint32_t)draw(w, &l->nodes),
-		.time = (sim_time)draw(w, &l->time),
+		.time = draw_time(w, l),
 		.line = l->line,
 	};
+}
+
+bool workload_next(struct workload *w, struct workload_task *out)
+{
+	if (!w->all)
+		return false;
+	if (w->file.tasks)
+		*out = w->file.tasks[w->file.count - w->all];
+	else
+		draw_task(w, out);
+	w->all--;
 	return true;
 }

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tasks of a scenario: lines of it, each of which describes many that are alike. */
+/*
+ * The tasks of a scenario: lines of it, each of which describes many that are alike, or a
+ * file with one line for each task.
+ *
+ *   workload.c       lines
+ *   workload_file.c  files
+ */
 #ifndef PMI2X_SIM_WORKLOAD_H
 #define PMI2X_SIM_WORKLOAD_H
 
@@ -9,7 +15,9 @@
 #define WORKLOAD_LINES_MAX 64
 #define WORKLOAD_RANKS_MAX 65536
 #define WORKLOAD_FORMS \
-	"COUNT [ranks N] [cores N] [gpus N] [nodes N] time TIME; each N and TIME may be a range, as 1-9 or 480s-600s"
+	"COUNT [ranks N] [cores N] [gpus N] [nodes N] time TIME; each N and TIME may be a range, as 1-9 or 480s-600s; or time exponential MEAN, or time normal MEAN DEVIATION, at the end"
+#define WORKLOAD_FILE_MAX ((size_t)1 << 30) /* bytes */
+#define WORKLOAD_ERROR_MAX 512
 
 /* Uniform from low to high, both included. */
 struct workload_range {
@@ -19,7 +27,9 @@ struct workload_range {
 struct workload_line {
 	uint64_t count; /* of tasks */
 	struct workload_range ranks, cores, gpus, nodes;
-	struct workload_range time; /* ps that each rank runs */
+	struct workload_range time; /* ps that each rank runs; unless it is drawn: */
+	bool drawn;
+	struct distribution draw;
 	unsigned int line;          /* of the file */
 };
 
@@ -33,8 +43,22 @@ struct workload_task {
 /* False: it is none of the forms. Changes the text. */
 bool workload_parse(char *value, unsigned int line, struct workload_line *out);
 
-/* The tasks of all lines, one after another, or mixed at random. */
+/* The tasks of a file. */
+struct workload_tasks {
+	struct workload_task *tasks; /* NULL: there is no file */
+	uint64_t count;
+};
+
+/*
+ * Read a file of tasks as CSV; the text is changed, and terminated by NUL. 0, or -1 with
+ * the file, the line, the column and what is allowed in `error`.
+ */
+int workload_read_file(const char *name, char *text, struct workload_tasks *out,
+		       char error[WORKLOAD_ERROR_MAX]);
+
+/* The tasks of a file; or those of all lines, one after another, or mixed at random. */
 struct workload {
+	struct workload_tasks file;
 	const struct workload_line *lines;
 	uint32_t nlines;
 	bool mixed;
@@ -45,6 +69,8 @@ struct workload {
 
 void workload_begin(struct workload *w, const struct workload_line *lines, uint32_t nlines,
 		    bool mixed, uint64_t seed);
+/* The tasks of a file instead, which stay the caller's. */
+void workload_begin_file(struct workload *w, const struct workload_tasks *file);
 /* The next task. False: there is none. */
 bool workload_next(struct workload *w, struct workload_task *out);
 

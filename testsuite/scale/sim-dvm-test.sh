@@ -80,4 +80,92 @@ ends 1 "a task of the workload is refused: ranks: 1 ranks of 65 cores" "$sim" -q
 ends 2 "dvms: 17 are more than the nodes, 16" "$sim" -q --set dvms=17 "$tmp/a"
 ends 2 "are for steps, not for DVMs" "$sim" -q --path "$tmp/a"
 ends 2 "full: No space left" "$sim" -q --csv /dev/full "$tmp/a"
+
+# A file of tasks: what --csv wrote runs as before; a bad line has its column named.
+printf '[dvm]\nnodes = 16\nslots = 168\ngpus = 6\norder = large\npatience = 100000s\n[workload]\nfile = t.csv\n' >"$tmp/f"
+"$sim" -q --set seed=2 --csv "$tmp/t.csv" "$tmp/a" >"$tmp/one"
+"$sim" -q "$tmp/f" >"$tmp/two"
+same='^TTX\|^slots\|^GPUs\|at once'
+grep "$same" "$tmp/one" >"$tmp/three"
+grep "$same" "$tmp/two" | cmp - "$tmp/three" || fail "a file of tasks runs differently"
+bad_file() { # WORDS LINE...
+	words=$1
+	shift
+	printf '%s\n' "$@" >"$tmp/t.csv"
+	ends 2 "$words" "$sim" -q "$tmp/f"
+}
+bad_file "t.csv:1: core: there is no such column; allowed are ranks, cores" core,seconds 1,1
+bad_file "t.csv:1: seconds: the column is missing" cores,gpus 1,1
+bad_file "t.csv:1: cores: the column is there twice" cores,cores,seconds 1,1,1
+bad_file "t.csv:3: cores: allowed is a number from 1" cores,seconds 1,1 0,1
+bad_file "t.csv:3: seconds: allowed is a number above 0" cores,seconds 1,1 2,
+bad_file "t.csv:2: seconds: allowed is a number above 0" cores,seconds 1,-1
+bad_file "t.csv:2: there are more fields than the 2 columns" cores,seconds 1,1,1
+bad_file "t.csv:2: there is no task" cores,seconds
+printf 'seconds\n1\n' >"$tmp/t.csv"
+ends 2 "f:8: file: a workload has a file, or lines" "$sim" -q --set "tasks=1 time 1s" "$tmp/f"
+rm "$tmp/t.csv"
+ends 2 "t.csv: No such file" "$sim" -q "$tmp/f"
+
+# Times of a distribution.
+printf '[dvm]\nslots = 1\n[workload]\ntasks = 4000 time exponential 10s\n' >"$tmp/e"
+is_at_most 2400 1 "$(ttx "$tmp/e")" && is_at_most "$(ttx "$tmp/e")" 1 2700 ||
+	fail "4,000 tasks of 10 s in the mean on 16 slots"
+printf '[workload]\ntasks = 1 time exponential\n' >"$tmp/c"
+ends 2 "c:2: tasks: allowed is COUNT" "$sim" -q "$tmp/c"
+printf '[workload]\ntasks = 1 time normal 1s 2s ranks 2\n' >"$tmp/c"
+ends 2 "c:2: tasks: allowed is COUNT" "$sim" -q "$tmp/c"
+
+# A node that is lost: its tasks run again. A slow node: they take longer.
+cat >"$tmp/g" <<'END'
+[dvm]
+nodes = 4
+slots = 2
+[workload]
+tasks = 80 time 10s
+END
+is_at_most "$(ttx "$tmp/g")" 1.01 100 || fail "80 tasks of 10 s on 8 slots"
+ends 0 "tasks that ran again  *2$" "$sim" -q --set "node=3 at 25s" "$tmp/g"
+grep -q "tasks that failed  *0$" "$out" || fail "tasks of a lost node failed"
+is_at_most 130 1 "$(ttx --set "node=3 at 25s" "$tmp/g")" || fail "TTX without a node"
+is_at_most "$(ttx --set "node=3 at 25s" "$tmp/g")" 1 141 || fail "TTX without a node"
+is_at_most 110 1 "$(ttx --set "slow_node=0 factor 2" "$tmp/g")" || fail "TTX with a slow node"
+
+# A head that is lost: without a journal with its tasks, with one another head follows.
+ends 0 "tasks that were lost with a head  *64$" "$sim" -q --set "head=1 at 25s" "$tmp/g"
+ends 0 "tasks that were lost with a head  *0$" "$sim" -q --set journal=yes \
+	--set "head=1 at 25s resume 7s" "$tmp/g"
+grep -q "tasks that ran again  *8$" "$out" && grep -q ", 80 tasks$" "$out" ||
+	fail "a head with a journal"
+is_at_most "$(awk '/^TTX/ { print $(NF - 1) }' "$out")" 1.01 112 || fail "TTX with a lost head"
+ends 0 "tasks that were lost with a head  *0$" "$sim" -q --set journal=yes --set dvms=2 \
+	--set "node=1 at 15s" --set "head=1 at 25s resume 7s" --set "head=1 at 45s resume 1s" \
+	--set "head=2 at 20s resume 7s" --set "node=2 at 21s" "$tmp/g"
+grep -q ", 80 tasks$" "$out" || fail "two heads with a journal"
+ends 0 "tasks that no head was left to take  *60$" "$sim" -q --set "head=1 at 25s" \
+	--set batch=20 --set max_queued=20 "$tmp/g"
+ends 2 "head: resume needs journal = yes" "$sim" -q --set "head=1 at 25s resume 7s" "$tmp/g"
+ends 2 "head: there is no DVM 2, allowed is 1 to 1" "$sim" -q --set "head=2 at 1s" "$tmp/g"
+ends 2 "node: there is no node 4, allowed is 0 to 3" "$sim" -q --set "node=4 at 1s" "$tmp/g"
+ends 2 "rank: with a \[workload\], allowed are node and head" \
+	"$sim" -q --set "rank=1 at 1s" "$tmp/g"
+ends 2 "slow_link: with a \[workload\]" "$sim" -q --set "slow_link=1-2 factor 2" "$tmp/g"
+ends 0 "simulated" "$sim" -q "$srcdir/contrib/sim/examples/dvm-faults.scenario"
+
+# Journals that pmi2x-dvm report reads, also of a head that was lost.
+"$sim" -q --journal "$tmp/journal" "$tmp/g" >"$out" || fail "--journal"
+ends 0 "80 done, 0 failed, 0 cancelled, 0 running, 0 queued" src/dvm/pmi2x-dvm report "$tmp/journal"
+"$sim" -q --journal "$tmp/journals" --set dvms=2 --set "head=2 at 25s" "$tmp/g" >"$out" ||
+	fail "--journal of two DVMs"
+ends 0 "40 done, 0 failed" src/dvm/pmi2x-dvm report "$tmp/journals/1"
+ends 0 "8 done, 0 failed, 0 cancelled, 4 running, 28 queued" \
+	src/dvm/pmi2x-dvm report "$tmp/journals/2"
+"$sim" -q --journal "$tmp/journal" --set "head=1 at 25s resume 7s" "$tmp/g" >"$out"
+ends 0 "heads  *2, .*" src/dvm/pmi2x-dvm report "$tmp/journal"
+grep -q "80 done, 0 failed" "$out" || fail "a journal of two heads"
+ends 2 "/dev/full/journal: Not a directory" "$sim" -q --journal /dev/full "$tmp/g"
+ends 2 "journal is for scenarios with a" "$sim" -q --journal "$tmp/journal" \
+	"$srcdir/contrib/sim/examples/cluster.scenario"
+
+/usr/bin/python3 -B "$srcdir/testsuite/scale/sim-dvm-scenarios" "$sim" || fail "scenarios"
 [ "$failures" = 0 ]

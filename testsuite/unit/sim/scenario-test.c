@@ -129,6 +129,27 @@ static const struct {
 	  ":4:", "slow_node", "0 to 15" },
 	{ "[operations]\nrun = ring 1\n[faults]\nslow_node = 9 factor 0.5",
 	  ":4:", "slow_node", "factor NUMBER" },
+	{ "[operations]\nrun = ring 1\n[faults]\nhead = 1 at 1s", ":4:", "head",
+	  "[workload]" },
+	{ "[faults]\nhead = 1 in 1 resume", ":2:", "head", "DVM at TIME resume TIME" },
+	{ "[faults]\nnode = 1 at 1s resume 1s", ":2:", "node", "NODE at TIME" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nhead = 2 at 1s", ":4:", "head",
+	  "1 to 1" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nhead = 1 at 1s resume 1s", ":4:",
+	  "head", "journal = yes" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nnode = 16 at 1s", ":4:", "node",
+	  "0 to 15" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nnode = 1 in 1", ":4:", "node",
+	  "at a time" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nlink = 0-1 at 1s", ":4:", "link",
+	  "node and head" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nslow_node = 16 factor 2", ":4:",
+	  "slow_node", "0 to 15" },
+	{ "[workload]\ntasks = 1 time 1s\n[faults]\nslow_link = 1-2 factor 2", ":4:",
+	  "slow_link", "slow_node" },
+	{ "[workload]\ntasks = 1 time 1s\nfile = a.csv", ":3:", "file", "not both" },
+	{ "[workload]\ntasks = 1 time 2s-1s", ":2:", "tasks", "COUNT" },
+	{ "[workload]\ntasks = 1 time normal 2s", ":2:", "tasks", "MEAN DEVIATION" },
 };
 
 static void errors_in_a_scenario_are_named(void **state)
@@ -233,6 +254,70 @@ static void wrong_values_of_every_key_are_named(void **state)
 	assert_true(keys > 30);
 }
 
+/* ---- files of tasks ---- */
+
+static int read_tasks(struct workload_tasks *out, const char *text,
+		      char error[WORKLOAD_ERROR_MAX])
+{
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	return workload_read_file("t.csv", copy, out, error);
+}
+
+static void a_file_of_tasks_has_defaults_and_ignored_columns(void **state)
+{
+	char error[WORKLOAD_ERROR_MAX] = "";
+	struct workload w;
+	struct workload_tasks tasks;
+	struct workload_task t;
+
+	assert_int_equal(read_tasks(&tasks, "dvm,seconds,cores,nodes\r\n1,0.5,3,2\r\n\n1,2,,\n",
+				    error), 0);
+	workload_begin_file(&w, &tasks);
+	assert_true(workload_next(&w, &t));
+	assert_int_equal(t.time, SIM_S / 2);
+	assert_int_equal(t.cores, 3);
+	assert_int_equal(t.nodes, 2);
+	assert_int_equal(t.ranks, 1);
+	assert_true(workload_next(&w, &t));
+	assert_int_equal(t.time, 2 * SIM_S);
+	assert_int_equal(t.cores, 1);
+	assert_int_equal(t.line, 4);
+	assert_false(workload_next(&w, &t));
+	free(tasks.tasks);
+}
+
+/* Wrong files, and how the messages begin. */
+static const char *const wrong_files[][2] = {
+	{ "", "t.csv:1: there is no task" },
+	{ "cores\n1\n", "t.csv:1: seconds: the column is missing" },
+	{ "core,seconds\n1,1\n", "t.csv:1: core: there is no such column; allowed are ranks" },
+	{ "seconds,seconds\n1,1\n", "t.csv:1: seconds: the column is there twice" },
+	{ "seconds\n1\n0\n", "t.csv:3: seconds: allowed is a number above 0" },
+	{ "seconds\n1s\n", "t.csv:2: seconds: allowed is" },
+	{ "gpus,seconds\n-1,1\n", "t.csv:2: gpus: allowed is a number from 0 to 65536" },
+	{ "ranks,seconds\n65537,1\n", "t.csv:2: ranks: allowed is a number from 1 to 65536" },
+	{ "ranks,seconds\n1\n", "t.csv:2: seconds: allowed is" },
+	{ "seconds\n1,1\n", "t.csv:2: there are more fields" },
+};
+
+static void errors_in_a_file_of_tasks_are_named(void **state)
+{
+	struct workload_tasks tasks;
+	char error[WORKLOAD_ERROR_MAX];
+
+	for (size_t i = 0; i < sizeof(wrong_files) / sizeof(*wrong_files); i++) {
+		const char *expected = wrong_files[i][1];
+
+		*error = '\0';
+		assert_int_equal(read_tasks(&tasks, wrong_files[i][0], error), -1);
+		if (strncmp(error, expected, strlen(expected)))
+			fail_msg("expected: %s\nsays: %s", expected, error);
+		assert_null(tasks.tasks);
+	}
+}
+
 static void long_lines_are_refused(void **state)
 {
 	static struct scenario s;
@@ -264,6 +349,8 @@ int main(void)
 		cmocka_unit_test(everything_is_understood),
 		cmocka_unit_test(errors_in_a_scenario_are_named),
 		cmocka_unit_test(wrong_values_of_every_key_are_named),
+		cmocka_unit_test(a_file_of_tasks_has_defaults_and_ignored_columns),
+		cmocka_unit_test(errors_in_a_file_of_tasks_are_named),
 		cmocka_unit_test(long_lines_are_refused),
 		cmocka_unit_test(a_key_is_set_over_a_file),
 	};
