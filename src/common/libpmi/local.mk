@@ -23,6 +23,7 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/status.c src/common/libpmi/status.h \
 	src/common/libpmi/step.h \
 	src/common/libpmi/step_services.c src/common/libpmi/step_services.h \
+	src/common/libpmi/tcpstore.c src/common/libpmi/tcpstore.h \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
 	src/common/libpmi/writer.c
 libpmi_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
