@@ -101,6 +101,7 @@ src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/node/task.c src/dvm/node/task.h \
 	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
+	src/dvm/node/task_nodes.c src/dvm/node/task_nodes.h \
 	src/dvm/node/tasks.c src/dvm/node/tasks.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
@@ -122,7 +123,7 @@ src_dvm_pmi2x_dvm_zygote_SOURCES = \
 	src/dvm/common/rlimits.c src/dvm/common/rlimits.h
 src_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
-src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libutil.la
+src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libcoll.la libutil.la
 
 if HAVE_JANSSON
 dvm_pythondir = $(pkgdatadir)/python/pmi2x_dvm

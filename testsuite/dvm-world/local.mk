@@ -12,7 +12,7 @@ testsuite_dvm_world_dvm_world_SOURCES = \
 	testsuite/dvm-world/world.c testsuite/dvm-world/world.h
 testsuite_dvm_world_dvm_world_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_dvm_world_dvm_world_LDFLAGS = $(AM_LDFLAGS) -no-install
-testsuite_dvm_world_dvm_world_LDADD = libdvmjson.la libdvm.la libutil.la $(JANSSON_LIBS) $(XXHASH_LIBS)
+testsuite_dvm_world_dvm_world_LDADD = libdvmjson.la libdvm.la libcoll.la libutil.la $(JANSSON_LIBS) $(XXHASH_LIBS)
 
 EXTRA_DIST += testsuite/dvm-world/mutants testsuite/dvm-world/run
 dist_check_SCRIPTS += testsuite/dvm-world/dvm-world-test.sh \

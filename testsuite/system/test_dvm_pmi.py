@@ -9,7 +9,9 @@ import signal
 
 import pytest
 
-from dvms import dvm, env, in_allocation, kill_one, living, local, status, there, wait_until
+from dvms import (
+    dvm, env, in_allocation, kill_one, living, local, status, there, up_here, wait_until,
+)  # fmt: skip
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -67,6 +69,23 @@ def test_a_rank_that_fails_between_fences(four, raw, how, code):
     """Other ranks may be in a fence or not: the exit code counts, not its effect on
     them."""
     assert four(*raw("leave", "1", how, "3", "2")).code == code
+
+
+@pytest.mark.parametrize("nodes", [12, pytest.param(64, marks=pytest.mark.wide)])
+def test_mpi_tasks_over_many_nodes_after_a_loss_and_after_growth(dvm, env, hello, nodes):
+    """The tree of a task has inner nodes; a node knows the addresses of its neighbours."""
+    for many in up_here(dvm, env, nodes):
+
+        def sizes(count, *per_node):
+            ran = [many("run", f"-N{count}", f"-n{n * count}", hello) for n in per_node]
+            return [int(r.ok().stdout.split()[1]) // count for r in ran]
+
+        assert sizes(nodes, 1, 2) == [1, 2]
+        kill_one(env, "pmi2x-dvmd")
+        wait_until(lambda: sum(n["state"] == "up" for n in status(many)["nodes"]) == nodes - 1)
+        assert sizes(nodes - 1, 1) == [1]
+        many("grow", "-N", "2").ok()
+        assert sizes(nodes + 1, 1) == [1]
 
 
 def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw):

@@ -38,8 +38,8 @@ UNIT_CPPFLAGS_CLIENT = -I$(srcdir)/contrib/libpmi2x
 UNIT_LIBS_CLIENT = contrib/libpmi2x/libclient.la $(UNIT_LIBS_SHM)
 UNIT_CPPFLAGS_RING = -I$(srcdir)/contrib/allgather -I$(srcdir)/contrib/allgather/include
 UNIT_LIBS_RING = contrib/allgather/libring.la
-UNIT_LIBS_DVM = libdvmjson.la libdvm.la libutil.la $(JANSSON_LIBS)
-UNIT_LIBS_MESH = libdvm.la $(UNIT_LIBS_IO)
+UNIT_LIBS_DVM = libdvmjson.la libdvm.la libcoll.la libutil.la $(JANSSON_LIBS)
+UNIT_LIBS_MESH = libdvm.la libcoll.la $(UNIT_LIBS_IO)
 UNIT_CPPFLAGS_SIM = -I$(srcdir)/contrib/sim
 UNIT_LIBS_SIM = $(SIM_LIBS)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages between head and node as bytes. */
-#include "dvm/core/dvm_msg.h"
+#include "dvm/core/dvm_places.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void code_register(struct coder *c, struct dvm_msg *msg)
 	code_u32(c, &m->version);
 	code_resources(c, &m->has);
 	code_u16(c, &m->port);
-	dvm_code_bytes(c, &m->name, DVM_TEXT_MAX);
+	dvm_code_bytes(c, &m->name, DVM_TEXT_MAX - 1);
 	dvm_code_bytes(c, &m->build, DVM_TEXT_MAX);
 }
 
@@ -70,11 +70,26 @@ static void code_forget(struct coder *c, struct dvm_msg *m)
 	code_u32(c, &m->profile.number);
 }
 
+static void code_nodes(struct coder *c, struct dvm_msg *msg)
+{
+	struct dvm_nodes *m = &msg->nodes;
+
+	code_u32(c, &m->first);
+	dvm_code_bytes(c, &m->names, DVM_NODES_MAX);
+	CODE_CHECK(c, dvm_names_count(&m->names) && m->first <= LEDGER_NODES_MAX);
+}
+
+/* A task on one node has no runs. */
+static bool nodes_ok(const struct dvm_launch *m)
+{
+	return m->nodes == 1 ? !m->runs.len : dvm_runs_ok(&m->runs, m->nodes, m->ranks);
+}
+
 static bool launch_ok(const struct dvm_launch *m)
 {
 	return m->ranks_here && m->node < m->nodes && m->first_rank < m->ranks &&
 	       m->ranks_here <= LEDGER_RANKS_MAX &&
-	       m->ranks_here <= m->ranks - m->first_rank &&
+	       m->ranks_here <= m->ranks - m->first_rank && nodes_ok(m) &&
 	       dvm_texts_ok(&m->argv, 1) &&
 	       (m->output != DVM_OUTPUT_FORWARD || m->window >= DVM_WINDOW_MIN) &&
 	       dvm_texts_ok(&m->path, m->output == DVM_OUTPUT_FILE) &&
@@ -106,7 +121,8 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->path, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->error, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->cwd, DVM_TEXT_MAX);
-	dvm_code_bytes(c, &m->places, DVM_PLACES_MAX);
+	dvm_code_bytes(c, &m->runs, DVM_RUNS_MAX);
+	dvm_code_bytes(c, &m->neighbours, DVM_NEIGHBOURS_BYTES);
 	dvm_code_bytes(c, &m->spawned, DVM_SPAWN_MAX);
 	dvm_code_bytes(c, &m->input, DVM_INPUT_MAX);
 	CODE_CHECK(c, launch_ok(m));
@@ -342,6 +358,7 @@ static void (*const codes[DVM_MSG_TYPES])(struct coder *c, struct dvm_msg *m) = 
 	[DVM_CREDIT] = code_credit,
 	[DVM_RESOURCES] = code_own_resources,
 	[DVM_HEAD_LINK] = code_nothing,
+	[DVM_NODES] = code_nodes,
 };
 
 int dvm_msg_pack(struct buf *b, const struct dvm_msg *m)
@@ -396,33 +413,6 @@ char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg
 	if (m->env.len)
 		memcpy(bytes + m->cwd.len, m->env.data, m->env.len);
 	return bytes;
-}
-
-/* ---- places ---- */
-
-static void code_place(struct coder *c, struct dvm_place *p)
-{
-	code_u32(c, &p->node);
-	code_u32(c, &p->ranks);
-	code_raw(c, p->address.ip, sizeof(p->address.ip));
-	code_u16(c, &p->address.port);
-	dvm_code_bytes(c, &p->name, DVM_TEXT_MAX);
-}
-
-int dvm_place_pack(struct buf *b, const struct dvm_place *p)
-{
-	struct coder c = { .out = b };
-
-	code_place(&c, (struct dvm_place *)p);
-	return c.rc;
-}
-
-int dvm_place_unpack(struct cursor *in, struct dvm_place *p)
-{
-	struct coder c = { .in = *in };
-
-	code_place(&c, p);
-	return coder_leave(&c, in);
 }
 
 /* ---- ranks ---- */

@@ -8,6 +8,8 @@
  *   node                      head
  *   REGISTER            ->
  *                       <-    PROFILE, before the first task that has it
+ *                       <-    NODES, before the first task on several nodes, and before
+ *                             the first one after others have joined
  *                       <-    LAUNCH for each task, or part of one, of the node
  *   STARTED             ->    with the next message, or soon
  *   BULK, OUTPUT        ->    forwarded output: within the part's window
@@ -67,18 +69,20 @@
 #include "dvm/core/limits.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 5         /* of these messages, and of the clients' */
+#define DVM_VERSION 6         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
 #define DVM_INPUT_MAX ((size_t)1 << 20)   /* bytes of a task's standard input */
-#define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of the places of a task's ranks */
+#define DVM_RUNS_MAX ((size_t)LEDGER_NODES_MAX * 12) /* bytes of the nodes of a task */
+#define DVM_NEIGHBOURS_BYTES 1024          /* limit of the bytes of a node's neighbours */
+#define DVM_NODES_MAX ((size_t)1 << 20)    /* bytes of names in a NODES */
 #define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of a report on a task */
 #define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
 #define DVM_NAMES_MAX ((size_t)2 << 20)    /* bytes of a request about names */
 /* Limit of the bytes of a LAUNCH. */
 #define DVM_LAUNCH_MAX \
-	(2 * DVM_COMMAND_MAX + DVM_INPUT_MAX + DVM_PLACES_MAX + DVM_SPAWN_MAX)
+	(2 * DVM_COMMAND_MAX + DVM_INPUT_MAX + DVM_RUNS_MAX + DVM_SPAWN_MAX)
 #define DVM_WINDOW_MIN 4096  /* the smallest window: unread bytes of a part's output */
 #define DVM_OUTPUT_EXTRA 128 /* bytes that each piece of output counts beyond its own */
 
@@ -116,6 +120,7 @@ enum dvm_msg_type {
 	DVM_CREDIT,
 	DVM_RESOURCES,
 	DVM_HEAD_LINK,
+	DVM_NODES,
 	DVM_MSG_TYPES,
 };
 
@@ -140,12 +145,10 @@ struct dvm_address {
 	uint16_t port;
 };
 
-/* A node of a task, the first ranks first. */
-struct dvm_place {
-	uint32_t node;  /* in the DVM */
-	uint32_t ranks; /* the next ranks after those of the place before */
-	struct dvm_address address;
-	struct dvm_bytes name;
+/* Names of nodes of the DVM, for tasks on several nodes. */
+struct dvm_nodes {
+	uint32_t first; /* position of the first one in the DVM: 0, or the next unknown one */
+	struct dvm_bytes names; /* struct dvm_name_run, each packed: dvm_places.h */
 };
 
 /* The working directory, environment and limits of tasks: sent once for many tasks. */
@@ -187,8 +190,9 @@ struct dvm_launch {
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
 	struct dvm_bytes error; /* the file of stderr, a text; or empty */
 	struct dvm_bytes cwd;   /* in place of the profile's, a text; or empty */
-	struct dvm_bytes places; /* of a task on several nodes, each packed; empty: one node,
-	                            or too many places */
+	struct dvm_bytes runs;    /* the nodes of a task on several: struct dvm_run, each packed
+	                             (dvm_places.h); or empty */
+	struct dvm_bytes neighbours; /* of this node: struct dvm_neighbour, each packed */
 	struct dvm_bytes spawned; /* by its spawner: dvm_spawn.about; or empty */
 	struct dvm_bytes input;   /* standard input of rank 0; or empty */
 };
@@ -372,6 +376,7 @@ struct dvm_msg {
 	union {
 		struct dvm_register reg;
 		struct dvm_profile_msg profile; /* FORGET has the number only */
+		struct dvm_nodes nodes;
 		struct dvm_launch launch;
 		struct dvm_signal signal;
 		struct dvm_started started; /* also of FAILING and DONE */
@@ -445,10 +450,6 @@ void dvm_code_bytes(struct coder *c, struct dvm_bytes *v, size_t max);
  * memory.
  */
 char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg *m);
-
-int dvm_place_pack(struct buf *b, const struct dvm_place *p);
-/* Read the next place; *p points into the bytes. 0 or -EPROTO. */
-int dvm_place_unpack(struct cursor *c, struct dvm_place *p);
 
 int dvm_rank_pack(struct buf *b, const struct dvm_rank *r);
 /* Read the next rank. 0 or -EPROTO. */

@@ -27,6 +27,7 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 	for (int i = 0; i < NODE_LISTS; i++)
 		h->list_first[i] = NODE_NONE;
 	journal_init(h);
+	buf_init(&h->node_names, NODE_OUT_MAX);
 	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
 	if (!h->nodes || ledger_create(&h->ledger) ||
 	    queue_create(&h->queue, &options->queue)) {
@@ -58,6 +59,7 @@ void dvm_head_destroy(struct dvm_head *h)
 		head_node_free(&h->nodes[i]);
 	head_growth_forget(h);
 	free(h->nodes);
+	buf_free(&h->node_names);
 	journal_free(h);
 	queue_destroy(h->queue);
 	ledger_destroy(h->ledger);

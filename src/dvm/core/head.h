@@ -26,6 +26,7 @@
  *   head_resume.c   going on with the journal of another head
  *   head_adopt.c    tasks that have outlived another head
  *   head_lookup.c   nodes, tasks and clients by name and number
+ *   head_node_names.c  names of nodes, for their daemons
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tasks that are placed and launched, or that go on where another head launched them. */
+#include "dvm/core/dvm_places.h"
 #include "dvm/core/head_private.h"
 
 #include <signal.h>
 #include <string.h>
 
-/* The places of a task of several nodes; of too many none, and they have no PMI. */
-static void pack_places(const struct dvm_head *h, const struct head_task *t,
-			struct buf *b)
+/* The addresses of the neighbours of a task's node. */
+static int pack_neighbours(const struct dvm_head *h, const struct head_task *t, uint32_t i,
+			   struct buf *b)
 {
 	const struct ledger_placement *where = t->placement;
+	uint32_t near[DVM_NEIGHBOURS_MAX];
+	uint32_t count = dvm_neighbours(where->count, queue_shape(&t->item)->ranks, i, near);
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && where->count > 1 && i < where->count; i++) {
-		const struct head_node *n = &h->nodes[where->parts[i].node];
-		const struct dvm_place p = {
-			where->parts[i].node, where->parts[i].ranks, n->address,
-			{ n->name, strlen(n->name) },
+	buf_clear(b);
+	for (uint32_t k = 0; !rc && k < count; k++) {
+		const struct dvm_neighbour n = {
+			near[k], h->nodes[where->parts[near[k]].node].address,
 		};
 
-		rc = dvm_place_pack(b, &p);
+		rc = dvm_neighbour_pack(b, &n);
 	}
-	if (rc)
-		buf_clear(b);
+	return rc;
 }
 
 /* Each of its ranks could be one more. */
@@ -40,8 +41,14 @@ static struct dvm_bytes spawned_about(const struct head_task *t)
 			    (struct dvm_bytes){ NULL, 0 };
 }
 
+/* Bytes that the parts of a task on several nodes get. */
+struct whereabouts {
+	struct buf runs;       /* the same for all */
+	struct buf neighbours; /* of the part that is launched */
+};
+
 static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
-			const struct buf *places)
+			const struct whereabouts *w)
 {
 	const struct ledger_part *p = &t->placement->parts[i];
 	const char *path = t->spec.path ? t->spec.path : "";
@@ -69,7 +76,8 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			.error = { t->spec.error, t->spec.error ? strlen(t->spec.error) + 1 : 0 },
 			.append = t->spec.append,
 			.cwd = { t->spec.cwd, t->spec.cwd ? strlen(t->spec.cwd) + 1 : 0 },
-			.places = { places->data, places->len },
+			.runs = { w->runs.data, w->runs.len },
+			.neighbours = { w->neighbours.data, w->neighbours.len },
 			.spawned = spawned_about(t),
 			.input = { t->spec.input, p->first_rank ? 0 : t->spec.input_len },
 		},
@@ -106,16 +114,38 @@ void tasks_place(struct dvm_head *h)
 	}
 }
 
+/* Without memory for them the node is lost, and the task runs again. */
+static void launch_parts(struct dvm_head *h, struct head_task *t)
+{
+	struct whereabouts w;
+	int rc;
+
+	buf_init(&w.runs, DVM_RUNS_MAX);
+	buf_init(&w.neighbours, DVM_NEIGHBOURS_BYTES);
+	rc = dvm_runs_pack(&w.runs, t->placement);
+	for (uint32_t i = 0; i < t->placement->count; i++) {
+		const uint32_t node = t->placement->parts[i].node;
+		int error = rc ? rc : pack_neighbours(h, t, i, &w.neighbours);
+
+		error = error ? error : head_send_names(h, node);
+		if (error)
+			h->ops.node_break(h->arg, node, strerror(-error));
+		else
+			launch_part(h, t, i, &w);
+	}
+	buf_free(&w.runs);
+	buf_free(&w.neighbours);
+}
+
 static void launch(struct dvm_head *h, struct head_task *t)
 {
-	struct buf places;
+	static const struct whereabouts one_node;
 
-	buf_init(&places, DVM_PLACES_MAX);
-	pack_places(h, t, &places);
 	task_move(h, t, TASK_LAUNCHED);
-	for (uint32_t i = 0; i < t->placement->count; i++)
-		launch_part(h, t, i, &places);
-	buf_free(&places);
+	if (t->placement->count > 1)
+		launch_parts(h, t);
+	else
+		launch_part(h, t, 0, &one_node);
 	if (t->cancelled || t->loss) /* since it was placed */
 		task_signal_parts(h, t, 0);
 }

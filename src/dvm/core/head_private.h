@@ -92,6 +92,11 @@ void profile_release(struct dvm_head *h, struct head_profile *p);
 /* Send the profile to the node, unless the node has it. */
 void profile_send(struct dvm_head *h, struct head_profile *p, uint32_t node);
 
+/* ---- head_node_names.c ---- */
+
+/* Send the names of all nodes that the node does not know. 0 or a negative errno. */
+int head_send_names(struct dvm_head *h, uint32_t node);
+
 /* ---- head_task.c ---- */
 
 void task_spec_free(struct task_spec *s);

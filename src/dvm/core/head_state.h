@@ -42,6 +42,7 @@ struct head_node {
 	uint32_t next[NODE_LISTS]; /* the next node of a list, or NODE_NONE */
 	bool listed[NODE_LISTS];
 	uint32_t namesake; /* a later node of its name, or NODE_NONE */
+	size_t names_sent; /* the bytes of dvm_head.node_names that the node was sent */
 };
 
 /* A name of nodes that belong to the DVM. */
@@ -234,6 +235,8 @@ struct dvm_head {
 	struct head_node *nodes;  /* by position, which is the ledger's number */
 	uint32_t registered;
 	struct head_name *names;
+	struct buf node_names;    /* the names of the first `named` nodes, as NODES */
+	uint32_t named;
 	uint32_t list_first[NODE_LISTS], list_last[NODE_LISTS]; /* or NODE_NONE */
 	uint64_t nodes_due_ms;    /* no node has a deadline before; 0: not known */
 	bool some_leave;          /* nodes wait for the end of their tasks to leave */

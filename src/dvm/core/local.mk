@@ -10,6 +10,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/durable_copy.c \
 	src/dvm/core/durable_private.h \
 	src/dvm/core/dvm_msg.c src/dvm/core/dvm_msg.h src/dvm/core/dvm_time.h \
+	src/dvm/core/dvm_places.c src/dvm/core/dvm_places.h \
 	src/dvm/core/head.c src/dvm/core/head.h \
 	src/dvm/core/head_adopt.c \
 	src/dvm/core/head_asks.c \
@@ -21,6 +22,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_launch.c \
 	src/dvm/core/head_lines.c \
 	src/dvm/core/head_lookup.c \
+	src/dvm/core/head_node_names.c \
 	src/dvm/core/head_nodes.c \
 	src/dvm/core/head_output.c \
 	src/dvm/core/head_parts.c \
@@ -48,6 +50,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/node_adopt.c \
 	src/dvm/core/node_doubt.c \
 	src/dvm/core/node_lack.c \
+	src/dvm/core/node_names.c \
 	src/dvm/core/node_output.c \
 	src/dvm/core/node_private.h \
 	src/dvm/core/node_profile.c \

@@ -300,6 +300,8 @@ static int take(struct dvm_node *n, const struct dvm_msg *m, const struct dvm_by
 	case DVM_FORGET:
 		node_profile_forget(n, m->profile.number);
 		return 0;
+	case DVM_NODES:
+		return node_names_add(n, &m->nodes);
 	case DVM_LAUNCH:
 		return part_launch(n, &m->launch, bytes);
 	case DVM_SIGNAL:
@@ -449,6 +451,7 @@ void dvm_node_destroy(struct dvm_node *n)
 	HASH_ITER(hh, n->parts, p, next)
 		part_free(n, p);
 	node_profiles_forget(n);
+	node_names_forget(n);
 	kept_destroy(n->kept);
 	buf_free(&n->out);
 	buf_free(&n->bulk);

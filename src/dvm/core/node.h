@@ -150,6 +150,11 @@ void dvm_node_alone(struct dvm_node *n);
 /* The daemon got SIGCONT: SIGTERM may follow. */
 void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
 /*
+ * Write the name of a node of the DVM. False: it is not known. All names of a part that has
+ * several nodes are known when it begins.
+ */
+bool dvm_node_name(const struct dvm_node *n, uint32_t node, char out[DVM_TEXT_MAX]);
+/*
  * Call fn for the running processes of a part's ranks. Until a process is reaped no other
  * has its number.
  */

@@ -7,6 +7,7 @@
  *   node_output.c    output of their ranks
  *   node_lack.c      what the node lacks for that
  *   node_profile.c   what they share
+ *   node_names.c     names of the DVM's nodes
  *   node_doubt.c     failures that are not told yet
  *   node_adopt.c     heads that are lost
  *   node_report.c    how it is
@@ -17,6 +18,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "dvm/core/dvm_places.h"
 #include "dvm/core/node.h"
 #include "dvm/core/tail.h"
 #include "dvm/core/unacked_ends.h"
@@ -101,6 +103,12 @@ struct part {
 	UT_hash_handle hh_task;
 };
 
+/* Names of nodes: struct dvm_name_run. */
+struct name_run {
+	uint32_t first, count; /* positions in the DVM */
+	char *name;            /* of the first one */
+};
+
 struct dvm_node {
 	struct dvm_node_ops ops;
 	void *arg;
@@ -117,6 +125,8 @@ struct dvm_node {
 	bool freed;           /* ... something has ended since the lack */
 	uint32_t idle_lacks;  /* starts in a row that lacked something while nothing ran */
 	struct kept_set *kept;
+	struct name_run *runs; /* in order of their positions, from 0 */
+	size_t nruns, runs_cap;
 	struct dvm_register is;
 	uint32_t next_part, next_profile;
 	uint64_t continued_ms; /* time of the last SIGCONT; 0: never */
@@ -181,6 +191,12 @@ void node_profile_release(struct dvm_node *n, struct profile *p);
 /* The head needs the profile no more; or another head has its own numbers. */
 void node_profile_forget(struct dvm_node *n, uint32_t number);
 void node_profiles_forget(struct dvm_node *n);
+
+/* ---- node_names.c ---- */
+
+/* 0, or -EPROTO or -ENOMEM. */
+int node_names_add(struct dvm_node *n, const struct dvm_nodes *m);
+void node_names_forget(struct dvm_node *n);
 
 /* ---- node_start.c ---- */
 

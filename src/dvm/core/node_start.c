@@ -75,7 +75,7 @@ static void start_failed(struct dvm_node *n, struct part *p, int error)
 
 bool node_wants_pmi(const struct dvm_launch *l)
 {
-	return (l->ranks > 1 || l->pmi) && (l->nodes == 1 || l->places.len);
+	return l->ranks > 1 || l->pmi;
 }
 
 static int open_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l)

@@ -13,7 +13,6 @@
 #include "libpmi/mapping.h"
 #include "libpmi/rc.h"
 #include "libshm/region.h"
-#include "libutil/array.h"
 #include "pmi2x-build.h"
 
 /* ---- failing ---- */
@@ -230,13 +229,15 @@ static int on_send(void *arg, uint32_t position, enum frame_type type,
 {
 	const struct task *t = arg;
 	const struct pmi_step *s = &t->setup.step;
-	const struct task_node *to = &t->nodes[layout_node_id(s->layout, position)];
+	const struct dvm_address *to = task_nodes_address(&t->nodes, position);
 	const struct pool_frame f = {
 		t->key.task, (uint32_t)t->key.instance, s->position, type, head,
 		head_len,
 	};
 
-	return t->host->send(t->host->arg, to->node, &to->address, &f, body);
+	if (!to)
+		return -EHOSTUNREACH;
+	return t->host->send(t->host->arg, task_nodes_node(&t->nodes, position), to, &f, body);
 }
 
 static void on_pmix_send(void *arg, const void *head, size_t len, struct payload *data)
@@ -297,7 +298,7 @@ static int make_agent(struct task *t)
 {
 	const struct agent_host host = {
 		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
-		.control = on_control, .send = t->nnodes > 1 ? on_send : NULL,
+		.control = on_control, .send = t->nodes.count > 1 ? on_send : NULL,
 		.pmix_send = t->host->pmix_send ? on_pmix_send : NULL,
 		.left = on_left, .arg = t,
 	};
@@ -340,9 +341,7 @@ static void on_spoken(void *arg, int error)
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body)
 {
-	const struct layout *l = t->setup.step.layout;
-
-	if (f->from >= t->nnodes || t->nodes[layout_node_id(l, f->from)].node != node)
+	if (f->from >= t->nodes.count || task_nodes_node(&t->nodes, f->from) != node)
 		return;
 	serve(t);
 	if (t->agent)
@@ -364,72 +363,17 @@ void task_pmix_lost(struct task *t, const char *why)
 
 void task_node_lost(struct task *t, uint32_t node, const char *why)
 {
+	uint32_t index = t->agent && t->nodes.count > 1 ? task_nodes_index(&t->nodes, node) :
+							  UINT32_MAX;
 	char text[DVM_TEXT_MAX];
 
-	for (uint32_t i = 0; t->agent && i < t->nnodes; i++) {
-		if (t->nodes[i].node != node)
-			continue;
-		snprintf(text, sizeof(text), "node %.64s: %.300s", t->names[i], why);
-		agent_neighbour_lost(t->agent,
-				     layout_position(t->setup.step.layout, i), text);
-	}
+	if (index == UINT32_MAX)
+		return;
+	snprintf(text, sizeof(text), "node %.64s: %.300s", t->nodes.names[index], why);
+	agent_neighbour_lost(t->agent, index, text);
 }
 
 /* ---- life ---- */
-
-static int add_node(struct task *t, uint32_t i, const struct dvm_place *p)
-{
-	t->nodes[i] = (struct task_node){ p->node, p->address, p->ranks };
-	t->names[i] = strndup(p->name.data, p->name.len);
-	return t->names[i] ? 0 : -ENOMEM;
-}
-
-/* A single node is this one; for several nodes the message has their ranks. */
-static int read_places(struct task *t, const struct dvm_launch *m)
-{
-	struct dvm_place p = {
-		.ranks = m->ranks, .name = { t->host->node, strlen(t->host->node) },
-	};
-	size_t nodes_cap = 0, names_cap = 0;
-	struct cursor c;
-	int rc;
-
-	cursor_init(&c, m->places.data, m->places.len);
-	do {
-		rc = array_grow(&t->nodes, t->nnodes, &nodes_cap, sizeof(*t->nodes));
-		rc = rc ? rc : array_grow(&t->names, t->nnodes, &names_cap,
-					  sizeof(*t->names));
-		if (!rc && m->places.len)
-			rc = dvm_place_unpack(&c, &p);
-		rc = rc ? rc : add_node(t, t->nnodes, &p);
-		t->nnodes += !rc;
-	} while (!rc && cursor_left(&c));
-	return rc;
-}
-
-/* Ranks follow one another from node to node. */
-static int make_layout(struct task *t, uint32_t ranks)
-{
-	uint32_t *all = calloc(ranks, sizeof(*all)), first = 0;
-	uint32_t *counts = calloc(t->nnodes, sizeof(*counts));
-	const uint32_t **lists = calloc(t->nnodes, sizeof(*lists));
-	int rc = all && counts && lists ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; !rc && i < ranks; i++)
-		all[i] = i;
-	for (uint32_t i = 0; !rc && i < t->nnodes; i++) {
-		counts[i] = t->nodes[i].ranks;
-		lists[i] = all + first;
-		first += counts[i];
-		rc = counts[i] > ranks || first > ranks ? -EPROTO : 0;
-	}
-	rc = rc ? rc : layout_create((struct layout **)&t->setup.step.layout,
-				     t->nnodes, ranks, counts, lists);
-	free(all);
-	free(counts);
-	free(lists);
-	return rc;
-}
 
 static int make_texts(struct task *t, const struct dvm_launch *m)
 {
@@ -442,7 +386,7 @@ static int make_texts(struct task *t, const struct dvm_launch *m)
 	dvm_jobid(t->jobid, t->host->dvm, m->task, m->instance);
 	s->jobid = t->jobid;
 	s->mapping = t->mapping;
-	s->node_names = (const char *const *)t->names;
+	s->node_names = (const char *const *)t->nodes.names;
 	return getrandom(&s->hash_seed, sizeof(s->hash_seed), 0) ==
 	       sizeof(s->hash_seed) ? 0 : -EIO;
 }
@@ -450,15 +394,13 @@ static int make_texts(struct task *t, const struct dvm_launch *m)
 static int describe_step(struct task *t, const struct dvm_launch *m)
 {
 	struct pmi_step *s = &t->setup.step;
-	int rc = read_places(t, m);
+	int rc = task_nodes_read(&t->nodes, m, t->host->node, t->host->name, t->host->arg);
 
-	if (!rc && m->node >= t->nnodes)
-		rc = -EPROTO;
-	rc = rc ? rc : make_layout(t, m->ranks);
 	if (rc)
 		return rc;
-	t->ranks = t->nodes[m->node].ranks;
-	s->position = layout_position(s->layout, m->node);
+	s->layout = t->nodes.layout;
+	s->position = m->node;
+	layout_ranks_at(s->layout, s->position, &t->ranks);
 	s->universe_size = m->universe;
 	s->build = PMI2X_BUILD;
 	s->budget = &t->budget;
@@ -558,12 +500,8 @@ void task_destroy(struct task *t)
 	silent_destroy(t->silent);
 	step_services_destroy(t->launcher);
 	payload_vec_clear(&t->control);
-	layout_destroy((struct layout *)t->setup.step.layout);
 	fd_close(&t->registration);
-	for (uint32_t i = 0; i < t->nnodes; i++)
-		free(t->names[i]);
-	free(t->names);
-	free(t->nodes);
+	task_nodes_free(&t->nodes);
 	free(t->mapping);
 	spawn_origin_free(&t->origin);
 	free(t->ends);

@@ -23,6 +23,7 @@
 #include "dvm/node/mesh.h"
 #include "dvm/node/silent.h"
 #include "dvm/node/spawn.h"
+#include "dvm/node/task_nodes.h"
 #include "libio/loop.h"
 #include "libpmi/step_services.h"
 #include "libutil/budget.h"
@@ -40,6 +41,8 @@ struct task_host {
 	 * here.
 	 */
 	void (*failed)(void *arg, const struct task *t, const struct node_failure *f);
+	/* Write the name of a node of the DVM: dvm_node_name. */
+	task_nodes_name_fn *name;
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
@@ -69,12 +72,6 @@ struct task_key {
 	uint64_t instance; /* 64 bits, so that the key has no padding */
 };
 
-struct task_node {
-	uint32_t node; /* in the DVM */
-	struct dvm_address address;
-	uint32_t ranks;
-};
-
 struct rank_end {
 	bool known;
 	int32_t status;
@@ -91,9 +88,7 @@ struct task {
 	struct budget budget;
 	int registration;          /* the agent's, once it exists */
 	char jobid[DVM_JOBID_MAX], *mapping;
-	struct task_node *nodes;   /* by node id of the layout */
-	char **names;              /* names of these nodes */
-	uint32_t nnodes;
+	struct task_nodes nodes;
 	uint32_t ranks;            /* number of ranks on this node */
 	struct rank_end *ends;     /* by slot */
 	struct step_services *launcher; /* NULL until there is a message for it */

@@ -55,10 +55,17 @@ static void on_failed(void *arg, const struct task *task, const struct node_fail
 
 	if (t->closed)
 		return;
-	if (task->over && task->nnodes > 1)
+	if (task->over && task->nodes.count > 1)
 		t->ops.failed_late(t->arg, task->key.task, (uint32_t)task->key.instance, f);
 	else
 		t->ops.failed(t->arg, task->part, f);
+}
+
+static bool on_name(void *arg, uint32_t node, char out[DVM_TEXT_MAX])
+{
+	const struct tasks *t = arg;
+
+	return t->ops.name(t->arg, node, out);
 }
 
 static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
@@ -377,7 +384,8 @@ int tasks_open(struct tasks **out, struct loop *loop, const struct tasks_options
 	t->host = (struct task_host){
 		.loop = loop, .dvm = options->dvm, .node = options->node,
 		.failed = on_failed, .ask_names = on_ask_names,
-		.ask_spawn = on_ask_spawn, .ready = on_ready, .send = on_send, .gone = on_gone, .arg = t, .log = log,
+		.ask_spawn = on_ask_spawn, .ready = on_ready, .name = on_name, .send = on_send,
+		.gone = on_gone, .arg = t, .log = log,
 		.pmix_send = ops->pmix_send ? on_pmix_send : NULL,
 	};
 	return epoll_set_open(&t->host.silent, loop_uv(loop));

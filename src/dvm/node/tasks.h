@@ -35,6 +35,8 @@ struct tasks_ops {
 	 * Send a message (dvm_msg.h) to the head. 0, or a negative errno: there is no head.
 	 */
 	int (*say_head)(void *arg, const void *data, size_t len);
+	/* See dvm_node_name. */
+	bool (*name)(void *arg, uint32_t node, char out[DVM_TEXT_MAX]);
 	/* See pool_send; address NULL: only if there is a link already. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);

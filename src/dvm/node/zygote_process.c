@@ -136,6 +136,13 @@ static int on_task_says_head(void *arg, const void *data, size_t len)
 	       link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : -ENOTCONN;
 }
 
+static bool on_task_names(void *arg, uint32_t node, char out[DVM_TEXT_MAX])
+{
+	const struct dvmd *d = arg;
+
+	return dvm_node_name(d->node, node, out);
+}
+
 static int on_task_sends(void *arg, uint32_t node, const struct dvm_address *address,
 			 const struct pool_frame *f, const struct payload_vec *body)
 {
@@ -164,7 +171,8 @@ static int open_tasks(struct dvmd *d)
 	const bool pmix = pmix_hub_offer(d->pmix)->port;
 	const struct tasks_ops ops = {
 		.failed = dvmd_pmi_failed, .failed_late = dvmd_pmi_failed_late,
-		.over = dvmd_pmi_over, .say_head = on_task_says_head, .send = on_task_sends,
+		.over = dvmd_pmi_over, .say_head = on_task_says_head,
+		.name = on_task_names, .send = on_task_sends,
 		.pmix_send = pmix ? on_task_pmix_sends : NULL,
 		.pmix_drop = pmix ? on_task_pmix_drops : NULL,
 	};

@@ -107,10 +107,6 @@ static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 	assert_true(launch->ranks > 1);
 	n->bed->pmi_node = n;
 	n->bed->pmi_part = part;
-	n->bed->places_len = launch->places.len;
-	assert_true(launch->places.len <= sizeof(n->bed->places));
-	if (launch->places.len)
-		memcpy(n->bed->places, launch->places.data, launch->places.len);
 	n->bed->pmis++;
 	return 0;
 }

@@ -60,8 +60,6 @@ struct bed {
 	uint32_t pmi_part;
 	unsigned pmis, pmi_ends; /* open ones; ended ranks of them */
 	bool pmi_is_slow;        /* the test says when it is over */
-	char places[256];        /* of the same */
-	size_t places_len;
 	json_t *events; /* events that the client got */
 	bool reads;     /* the client does; else its connection takes nothing */
 	size_t unread;  /* bytes that it has not taken */

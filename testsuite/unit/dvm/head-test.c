@@ -227,27 +227,6 @@ static void the_queue_has_a_limit(void **state)
 	bed_destroy(b);
 }
 
-static void nodes_are_told_where_a_task_is(void **state)
-{
-	static const uint8_t ip[16] = { 1, 2, 3 };
-	struct bed *b = bed_create(100);
-	struct dvm_place p;
-	struct cursor c;
-
-	for (uint32_t i = 0; i < NODES; i++)
-		dvm_head_node_address(b->head, i, ip);
-	submit(b, "{'argv':['x'],'ranks':5,'nodes':2}");
-	cursor_init(&c, b->places, b->places_len);
-	for (uint32_t ranks = 0; ranks < 5; ranks += p.ranks) {
-		assert_int_equal(dvm_place_unpack(&c, &p), 0);
-		assert_memory_equal(p.address.ip, ip, sizeof(ip));
-		assert_int_equal(p.address.port, 1000 + p.node);
-		assert_int_equal(((const char *)p.name.data)[1], '0' + (char)p.node);
-	}
-	assert_true(cursor_done(&c));
-	bed_destroy(b);
-}
-
 static void a_task_is_tried_again_as_often_as_allowed(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -727,7 +706,6 @@ int main(void)
 		cmocka_unit_test(client_that_looks_is_no_other_client),
 		cmocka_unit_test(client_before_the_one_that_started_the_dvm_does_not_end_it),
 		cmocka_unit_test(several_dvms_give_no_number_twice),
-		cmocka_unit_test(nodes_are_told_where_a_task_is),
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
 		cmocka_unit_test(time_limits_hold),
 		cmocka_unit_test(cancelled_tasks_end),

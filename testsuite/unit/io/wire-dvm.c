@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "dvm/core/dvm_places.h"
 #include "dvm/core/journal.h"
 #include "wire-lines.h"
 
@@ -14,6 +15,12 @@
 #define ABOUT { TASK, TRY, 4, 5 }
 #define LIMITS { 0x10012, 1 << DVM_LIMIT_NOFILE, { [DVM_LIMIT_NOFILE] = 1024 } }
 #define CORES { { 0x81, 0, 1ull << 63 } }
+
+/* Nodes 7 and 8 have 4 ranks each, and node 1 has 4. */
+static const char runs[] = "\7\0\0\0\2\0\0\0\4\0\0\0"
+			   "\1\0\0\0\1\0\0\0\4\0\0\0";
+/* The names n1 to n3. */
+static const char names[] = "\3\0\0\0\2\0\0\0n1";
 
 static const struct dvm_msg messages[] = {
 	{ .type = DVM_REGISTER,
@@ -27,7 +34,7 @@ static const struct dvm_msg messages[] = {
 		      .grace_ms = 8, .universe = 64, .pmi = true,
 		      .output = DVM_OUTPUT_FILE, .argv = TEXTS("a.out\0-v"),
 		      .append = true, .path = TEXTS("out"), .error = TEXTS("err"),
-		      .places = BYTES("places"),
+		      .runs = { runs, sizeof(runs) - 1 }, .neighbours = BYTES("neighbours"),
 		      .spawned = BYTES("spawned"), .input = BYTES("input") } },
 	{ .type = DVM_LAUNCH,
 	  .launch = { .task = 1, .ranks = 1, .nodes = 1, .ranks_here = 1,
@@ -67,6 +74,7 @@ static const struct dvm_msg messages[] = {
 	{ .type = DVM_CREDIT, .credit = { TASK, TRY, 1 << 17 } },
 	{ .type = DVM_RESOURCES, .resources = { 2, 3, 1ull << 40 } },
 	{ .type = DVM_HEAD_LINK },
+	{ .type = DVM_NODES, .nodes = { 4, { names, sizeof(names) - 1 } } },
 	{ .type = DVM_DONE, .started = { TASK, TRY } },
 	{ .type = DVM_STOP, .stop = { true } },
 	{ .type = DVM_LEASE, .lease = { 1ull << 50 } },
@@ -115,14 +123,13 @@ static void message_lines(struct buf *out)
 /* Lists within messages. */
 static void list_lines(struct buf *out)
 {
-	const struct dvm_place place = { 1, 2, { "0123456789abcde", 4711 },
-					 BYTES("n1") };
+	const struct dvm_neighbour neighbour = { 1, { "0123456789abcde", 4711 } };
 	const struct dvm_rank rank = { 3, 1ull << 32, 'R', 5 };
 	struct buf b;
 
 	buf_init(&b, LINE_MAX_BYTES);
-	assert_int_equal(dvm_place_pack(&b, &place), 0);
-	buf_line(out, "place", &b);
+	assert_int_equal(dvm_neighbour_pack(&b, &neighbour), 0);
+	buf_line(out, "neighbour", &b);
 	assert_int_equal(dvm_rank_pack(&b, &rank), 0);
 	buf_line(out, "rank", &b);
 	buf_free(&b);
