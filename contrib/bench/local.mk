@@ -163,7 +163,8 @@ dist_bench_tasks_DATA = \
 	contrib/bench/pmi2x_bench/tasks/dvm.py \
 	contrib/bench/pmi2x_bench/tasks/peers.py \
 	contrib/bench/pmi2x_bench/tasks/report.py \
-	contrib/bench/pmi2x_bench/tasks/rows.py
+	contrib/bench/pmi2x_bench/tasks/rows.py \
+	contrib/bench/pmi2x_bench/tasks/validate.py
 bench_launchdir = $(benchdir)/launch
 dist_bench_launch_DATA = \
 	contrib/bench/pmi2x_bench/launch/__init__.py \

@@ -36,7 +36,7 @@ static const char *seconds_text(char out[48], sim_time t)
 static void put_task(struct dvm_sim *s, const struct workload_task *t, bool first)
 {
 	char seconds[48];
-	int rc = buf_printf(&s->text, "%s{\"argv\":[\"sleep\",\"%s\"],\"ranks\":%u,\"cores\":%u,\"gpus\":%u,\"nodes\":%u,\"time\":%lld}",
+	int rc = buf_printf(&s->text, "%s{\"argv\":[\"/bin/sleep\",\"%s\"],\"ranks\":%u,\"cores\":%u,\"gpus\":%u,\"nodes\":%u,\"time\":%lld}",
 			    first ? "" : ",", seconds_text(seconds, t->time), t->ranks,
 			    t->cores, t->gpus, t->nodes, (long long)limit_of(t));
 
@@ -171,6 +171,7 @@ static void begin(struct dvm_sim *s)
 		return;
 	s->begun = true;
 	s->up_at = s->begin_at = s->now;
+	sim_heads_traffic(s, &s->before);
 	if (!make_members(s))
 		submit_more(s);
 }

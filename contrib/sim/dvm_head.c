@@ -33,8 +33,6 @@ static void node_send(void *arg, uint32_t position, const void *data, size_t len
 	struct sim_head *h = arg;
 
 	h->cost += cost_of(h, data, len);
-	h->sim->messages++;
-	h->sim->bytes += len;
 	dvm_frames_add(&h->out, dvm_frame_new(h->sim, h->members[position], 0, data, len));
 }
 
@@ -154,9 +152,27 @@ static void move_requests(struct dvm_frames *from, struct dvm_frames *to)
 			free(f);
 }
 
+static void add_traffic(const struct sim_head *h, struct dvm_traffic *to)
+{
+	struct dvm_traffic t;
+
+	dvm_head_traffic(h->head, &t);
+	to->messages += t.messages;
+	to->bytes += t.bytes;
+}
+
+void sim_heads_traffic(const struct dvm_sim *s, struct dvm_traffic *out)
+{
+	*out = s->traffic;
+	for (uint32_t i = 0; i < s->nheads; i++)
+		if (s->heads[i].head)
+			add_traffic(&s->heads[i], out);
+}
+
 /* Requests that it has not taken up come again when another head is ready. */
 void sim_head_die(struct sim_head *h)
 {
+	add_traffic(h, &h->sim->traffic);
 	dvm_head_destroy(h->head);
 	h->head = NULL;
 	h->life++;
@@ -235,19 +251,24 @@ static uint64_t tasks_in(const struct dvm_frame *f)
 	return n;
 }
 
+/* The head's clock in a turn goes on with its work. */
+static struct dvm_time clock_of(const struct sim_head *h)
+{
+	return dvm_sim_time(dvm_sim_core_free(h->sim) + h->cost);
+}
+
 static void input(struct sim_head *h, const struct dvm_frame *f)
 {
 	const struct dvm_params *p = &h->sim->scenario->dvm;
-	struct dvm_time now = dvm_sim_time(h->sim->now);
 
 	if (f->from == DVM_FROM_CLIENT) {
+		dvm_json_request(h->head, CLIENT, f->data, f->len, clock_of(h));
 		h->cost += p->submit * (sim_time)tasks_in(f);
-		dvm_json_request(h->head, CLIENT, f->data, f->len, now);
 	} else if (f->lost) {
-		dvm_head_node_lost(h->head, f->from, "the node is lost", now);
+		dvm_head_node_lost(h->head, f->from, "the node is lost", clock_of(h));
 	} else {
 		h->cost += input_cost(p, f);
-		dvm_head_node_input(h->head, f->from, f->data, f->len, now);
+		dvm_head_node_input(h->head, f->from, f->data, f->len, clock_of(h));
 	}
 }
 
@@ -274,7 +295,7 @@ static void begin_journal(struct sim_head *h)
 		return;
 	}
 	rc = journal_open(&in, h->journal.data, h->journal.len, &version);
-	rc = rc ? rc : dvm_head_resume(h->head, &in, false, &found, dvm_sim_time(h->sim->now));
+	rc = rc ? rc : dvm_head_resume(h->head, &in, false, &found, clock_of(h));
 	if (rc)
 		dvm_sim_fail(h->sim, "DVM %u cannot go on with its journal: %s", h->number + 1,
 			     strerror(-rc));
@@ -318,8 +339,8 @@ static void work(struct sim_head *h)
 		free(f);
 	}
 	begins = becomes_ready(h);
-	dvm_head_turn(h->head, dvm_sim_time(s->now));
-	at = dvm_sim_spend(s, s->now, h->cost);
+	dvm_head_turn(h->head, clock_of(h));
+	at = dvm_sim_spend(s, s->now, h->cost, true);
 	send(h, at + s->scenario->dvm.latency, &h->out, EVENT_DVM_TO_NODE);
 	send(h, at + s->scenario->dvm.latency, &h->lines, EVENT_DVM_TO_CLIENT);
 	ask_for_turn(h);

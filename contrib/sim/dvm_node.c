@@ -38,9 +38,9 @@ static void give_process(struct dvm_sim *s, uint32_t i)
 }
 
 /* The daemon works: longer on a slow node, and later where all cores are busy. */
-static void spend(struct sim_dvm_node *n, sim_time cost)
+static void spend(struct sim_dvm_node *n, sim_time cost, bool urgent)
 {
-	n->free = dvm_sim_spend(n->sim, n->free, sim_time_of((double)cost * n->factor));
+	n->free = dvm_sim_spend(n->sim, n->free, sim_time_of((double)cost * n->factor), urgent);
 }
 
 /* A process is a sleep: its first argument is the time for which it runs, in seconds. */
@@ -62,7 +62,7 @@ static bool start_rank(struct sim_dvm_node *n, const struct node_start *what, ui
 
 	if (i == UINT32_MAX)
 		return false;
-	spend(n, s->scenario->dvm.start);
+	spend(n, s->scenario->dvm.start, false);
 	s->processes[i] = (struct dvm_process){
 		.node = n->number, .life = n->life, .part = what->part, .slot = slot,
 		.cores = cores_count(&l->cores) / l->ranks_here,
@@ -123,8 +123,6 @@ static void node_send(void *arg, const void *data, size_t len)
 	struct sim_dvm_node *n = arg;
 	struct dvm_sim *s = n->sim;
 
-	s->messages++;
-	s->bytes += len;
 	dvm_sim_send(s, n->free + s->scenario->dvm.latency, EVENT_DVM_TO_HEAD,
 		     dvm_frame_new(s, n->head->number, n->position, data, len));
 }
@@ -196,13 +194,27 @@ static bool is_for(const struct sim_dvm_node *n, struct dvm_frame *f)
 	return false;
 }
 
+static sim_time parts_in(const struct dvm_frame *f)
+{
+	struct dvm_msg m;
+	struct cursor c;
+	sim_time n = 0;
+
+	cursor_init(&c, f->data, f->len);
+	while (cursor_left(&c) && !dvm_msg_unpack(&c, &m))
+		n += m.type == DVM_LAUNCH;
+	return n;
+}
+
 void sim_node_take(struct dvm_sim *s, struct dvm_frame *f)
 {
 	struct sim_dvm_node *n = &s->nodes[f->to];
 
 	if (!is_for(n, f))
 		return;
-	if (dvm_node_input(n->node, f->data, f->len, begin(n)))
+	begin(n);
+	spend(n, parts_in(f) * s->scenario->dvm.take, true);
+	if (dvm_node_input(n->node, f->data, f->len, dvm_sim_time(n->free)))
 		dvm_sim_fail(s, "node %u cannot take a message", f->to);
 	free(f);
 	turn(n);
@@ -235,7 +247,7 @@ void sim_process_exit(struct dvm_sim *s, uint32_t process)
 	s->gpu_s += seconds * p->gpus;
 	s->running--;
 	begin(n);
-	spend(n, s->scenario->dvm.exit);
+	spend(n, s->scenario->dvm.exit, false);
 	dvm_node_ended(n->node, p->part, p->slot, &end, dvm_sim_time(n->free));
 	give_process(s, process);
 	turn(n);
@@ -295,7 +307,7 @@ static int make(struct dvm_sim *s, struct sim_dvm_node *n, struct sim_head *h)
 	n->head = h;
 	n->position = n->number - h->first;
 	n->factor = 1;
-	snprintf(n->name, sizeof(n->name), "n%u", n->number);
+	snprintf(n->name, sizeof(n->name), "%s%u", s->scenario->dvm.names, n->number);
 	return sim_node_begin(n);
 }
 

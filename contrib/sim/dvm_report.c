@@ -29,6 +29,7 @@ void dvm_report_table(struct dvm_sim *s, FILE *out)
 	double ttx = units_seconds(s->end_at - s->begin_at), sum = 0;
 	double slots = (double)p->nodes * (double)p->slots * ttx;
 	double gpus = (double)p->nodes * (double)p->gpus * ttx;
+	struct dvm_traffic t;
 
 	for (size_t i = 0; i < s->nstarts; i++)
 		sum += s->starts[i];
@@ -54,8 +55,10 @@ void dvm_report_table(struct dvm_sim *s, FILE *out)
 	fprintf(out, "tasks that failed                  %12llu\n", (unsigned long long)s->failed);
 	if (s->scenario->nfaults)
 		report_losses(s, out);
+	sim_heads_traffic(s, &t);
 	fprintf(out, "messages, bytes, of head and nodes %12llu %llu\n",
-		(unsigned long long)s->messages, (unsigned long long)s->bytes);
+		(unsigned long long)(t.messages - s->before.messages),
+		(unsigned long long)(t.bytes - s->before.bytes));
 }
 
 void dvm_report_tasks(const struct dvm_sim *s, FILE *out)

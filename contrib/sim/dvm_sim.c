@@ -97,22 +97,44 @@ void dvm_sim_send(struct dvm_sim *s, sim_time at, enum event_type type,
 
 /* ---- processors ---- */
 
-sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost)
+/* The core that is free first. */
+static sim_time *first_core(const struct dvm_sim *s, sim_time *cores)
 {
-	sim_time *core = s->core_free;
-	sim_time begin = from;
+	sim_time *core = cores;
 
-	if (!core || !cost)
-		return from + cost;
 	for (uint64_t i = 1; i < s->scenario->dvm.cores; i++)
-		if (s->core_free[i] < *core)
-			core = &s->core_free[i];
+		if (cores[i] < *core)
+			core = &cores[i];
+	return core;
+}
+
+sim_time dvm_sim_core_free(const struct dvm_sim *s)
+{
+	sim_time at = s->urgent_free ? *first_core(s, s->urgent_free) : 0;
+
+	return at > s->now ? at : s->now;
+}
+
+/* The end of the work. Others may use the core until `from`. */
+static sim_time use_core(struct dvm_sim *s, sim_time *core, sim_time from, sim_time cost)
+{
+	sim_time begin;
+
 	if (*core < s->now)
 		*core = s->now;
-	if (*core > begin)
-		begin = *core;
-	*core += cost; /* others may use it until `from` */
+	begin = *core > from ? *core : from;
+	*core += cost;
 	return begin + cost;
+}
+
+sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost, bool urgent)
+{
+	sim_time end;
+
+	if (!s->core_free || !cost)
+		return from + cost;
+	end = use_core(s, first_core(s, s->core_free), from, cost);
+	return urgent ? use_core(s, first_core(s, s->urgent_free), from, cost) : end;
 }
 
 static int make_cores(struct dvm_sim *s)
@@ -120,7 +142,8 @@ static int make_cores(struct dvm_sim *s)
 	uint64_t n = s->scenario->dvm.cores;
 
 	s->core_free = n ? calloc(n, sizeof(*s->core_free)) : NULL;
-	return !n || s->core_free ? 0 : dvm_sim_fail(s, "not enough memory");
+	s->urgent_free = n ? calloc(n, sizeof(*s->urgent_free)) : NULL;
+	return !n || (s->core_free && s->urgent_free) ? 0 : dvm_sim_fail(s, "not enough memory");
 }
 
 /* ---- life ---- */
@@ -173,6 +196,7 @@ void dvm_sim_free(struct dvm_sim *s)
 	buf_free(&s->text);
 	free(s->members);
 	free(s->core_free);
+	free(s->urgent_free);
 	free(s->processes);
 	free(s->rows);
 	free(s->starts);

@@ -80,7 +80,7 @@ struct sim_dvm_node {
 	struct sim_head *head;
 	sim_time free;             /* when its daemon is */
 	sim_time turn;             /* EVENT_DVM_TURN is to come; SIM_TIME_MAX: none */
-	char name[16];
+	char name[SCENARIO_NAME_MAX + 16];
 };
 
 struct dvm_process {
@@ -113,7 +113,8 @@ struct dvm_sim {
 	uint32_t nnodes;
 	struct dvm_process *processes;
 	uint32_t nprocesses, processes_cap, free_process;
-	sim_time *core_free;       /* of dvm.cores; NULL: each part has its own */
+	sim_time *core_free;       /* of dvm.cores, for processes; NULL: each part has its own */
+	sim_time *urgent_free;     /* the same, for urgent work */
 	struct workload workload;
 	uint64_t handled;          /* events */
 	/* ---- the client ---- */
@@ -135,7 +136,8 @@ struct dvm_sim {
 	size_t nstarts, starts_cap;
 	double core_s, gpu_s;      /* used by ranks */
 	uint64_t running, most;    /* ranks at once */
-	uint64_t messages, bytes;  /* between heads and nodes */
+	struct dvm_traffic traffic; /* between heads and nodes; of heads that were lost, */
+	struct dvm_traffic before;  /* and before the first submit */
 	char error[SCENARIO_ERROR_MAX]; /* empty: none */
 };
 
@@ -149,6 +151,9 @@ void dvm_sim_free(struct dvm_sim *s);
 
 /* ---- for its own files ---- */
 
+/* Messages between heads and nodes so far. */
+void sim_heads_traffic(const struct dvm_sim *s, struct dvm_traffic *out);
+
 int dvm_sim_fail(struct dvm_sim *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* When and where the parts of a DVM are told that it is. */
@@ -161,9 +166,12 @@ struct dvm_frame *dvm_frames_take(struct dvm_frames *list);
 void dvm_sim_add(struct dvm_sim *s, sim_time at, enum event_type type, uint32_t a);
 /*
  * The end of work that takes `cost` and can begin at `from`: on the core that is free
- * first, where heads and nodes share some.
+ * first, where heads and nodes share some. Urgent work, for which a message wakes a head or
+ * daemon, goes before the start of processes.
  */
-sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost);
+sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost, bool urgent);
+/* The time at which a core is free for urgent work; now, where none are shared. */
+sim_time dvm_sim_core_free(const struct dvm_sim *s);
 /* The frame arrives then; NULL: nothing does. */
 void dvm_sim_send(struct dvm_sim *s, sim_time at, enum event_type type,
 		  struct dvm_frame *f);

@@ -20,6 +20,7 @@
 #define SCENARIO_LINE_MAX 512               /* bytes, without the newline */
 #define SCENARIO_ERROR_MAX 512              /* bytes of a message, NUL too */
 #define SCENARIO_AT_MAX 288                 /* bytes of a file and line */
+#define SCENARIO_NAME_MAX 64                /* bytes of a name, NUL too */
 #define SCENARIO_PATH_MAX 256               /* bytes of a path, NUL too */
 
 #define SCENARIO_GROUP_MAX 65536 /* members: each holds the list of all */
@@ -116,6 +117,7 @@ enum dvm_order { DVM_ORDER_FIFO, DVM_ORDER_LARGE }; /* as enum queue_order */
 struct dvm_params {
 	uint64_t nodes, slots, gpus; /* slots and GPUs: of each node */
 	uint64_t dvms;
+	char names[SCENARIO_NAME_MAX]; /* how those of nodes begin */
 	enum dvm_order order;
 	uint64_t window;      /* tasks */
 	sim_time patience;
@@ -129,7 +131,8 @@ struct dvm_params {
 	sim_time connect;     /* work of the head: for a node that comes, */
 	sim_time submit;      /* for a task of a request, */
 	sim_time place, end;  /* for a part of a task that is launched, that has ended */
-	sim_time start, exit; /* work of a node: for a process */
+	sim_time take;        /* work of a node: for a part that is to be launched, */
+	sim_time start, exit; /* for a process */
 };
 
 struct scenario {

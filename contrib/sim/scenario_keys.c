@@ -2,6 +2,7 @@
 /* The table of keys: section, name, form, place, bounds and default. */
 #include "scenario_keys.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum key_form {
 	FORM_FAULT,
 	FORM_TASKS,
 	FORM_PATH,   /* char[SCENARIO_PATH_MAX] */
+	FORM_NAME,   /* char[SCENARIO_NAME_MAX] */
 };
 
 struct key {
@@ -105,6 +107,8 @@ static const struct key keys[] = {
 	COUNT("dvm", "slots", dvm.slots, 1, 1024, "64"),
 	COUNT("dvm", "gpus", dvm.gpus, 0, 64, "0"),
 	COUNT("dvm", "dvms", dvm.dvms, 1, 65536, "1"),
+	{ "dvm", "names", FORM_NAME, AT(dvm.names), 0, 0, "n",
+	  "up to 32 letters, digits, hyphens and dots, a letter first", NULL },
 	WORD("dvm", "order", dvm.order, "fifo", orders, "fifo or large"),
 	COUNT("dvm", "window", dvm.window, 0, 1000000000, "1000"),
 	TIME("dvm", "patience", dvm.patience, "60s"),
@@ -118,6 +122,7 @@ static const struct key keys[] = {
 	TIME("dvm", "submit", dvm.submit, "10us"),
 	TIME("dvm", "place", dvm.place, "6us"),
 	TIME("dvm", "end", dvm.end, "10us"),
+	TIME("dvm", "take", dvm.take, "50us"),
 	TIME("dvm", "start", dvm.start, "700us"),
 	TIME("dvm", "exit", dvm.exit, "100us"),
 	{ "workload", "tasks", FORM_TASKS, 0, 0, 0, NULL, WORKLOAD_FORMS, NULL },
@@ -256,6 +261,19 @@ static bool set_path(char *to, const char *value)
 	return true;
 }
 
+static bool set_name(char *to, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (len > 32 || !isalpha((unsigned char)*value))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)value[i]) && !strchr("-.", value[i]))
+			return false;
+	memcpy(to, value, len + 1);
+	return true;
+}
+
 bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 	      const char **allowed)
 {
@@ -282,6 +300,8 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 		return add_tasks(s, value, line);
 	case FORM_PATH:
 		return set_path(to, value);
+	case FORM_NAME:
+		return set_name(to, value);
 	case FORM_FAULT:
 		return scenario_parse_fault(s, k->name, value, line, allowed);
 	}

@@ -168,4 +168,6 @@ ends 2 "journal is for scenarios with a" "$sim" -q --journal "$tmp/journal" \
 	"$srcdir/contrib/sim/examples/cluster.scenario"
 
 /usr/bin/python3 -B "$srcdir/testsuite/scale/sim-dvm-scenarios" "$sim" || fail "scenarios"
+within 100 "pmi2x sim validate --dvm" /usr/bin/python3 -B \
+	"$srcdir/testsuite/scale/sim-dvm-validate-test.py" "$sim" src/dvm/pmi2x-dvm
 [ "$failures" = 0 ]

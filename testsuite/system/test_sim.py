@@ -67,3 +67,15 @@ def test_counts(srun, programs, tmp_path, case):
          f"--ntasks-per-node={per_node}", rank, str(size), str(ROUNDS), *OPS,
          env=env).ok()
     assert counted(tmp_path) == simulated(sim, *case)
+
+
+@pytest.mark.wide
+def test_simulated_dvm_sends_what_a_real_one_sends(prefix):
+    """A DVM of --local and a simulated one have the same tasks on each node, and the same
+    messages and bytes. Their times differ here: the machine is busy."""
+    done = subprocess.run(
+        ["/usr/bin/python3", "-B", prefix / "libexec/pmi2x/pmi2x-sim-validate", "--dvm",
+         "--calibrate", "2", "--nodes", "5", "--repeats", "1"],
+        text=True, capture_output=True)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stdout.count(" equal ") == 2, done.stdout

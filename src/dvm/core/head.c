@@ -218,25 +218,38 @@ static bool is_lease(const struct cursor *c)
 	return unpack_u8(&at) == DVM_LEASE;
 }
 
+/* A message that has been read, which began when `left` bytes were left. */
+static void count_message(struct dvm_head *h, const struct dvm_msg *m, size_t left,
+			  const struct cursor *c)
+{
+	if (m->type == DVM_LEASE)
+		return;
+	h->traffic.messages++;
+	h->traffic.bytes += left - cursor_left(c);
+}
+
 void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 			 size_t len, struct dvm_time now)
 {
 	const char *why = NULL;
 	struct dvm_msg m;
 	struct cursor c;
+	size_t left;
 
 	h->now = now;
 	if (node >= dvm_head_positions(h))
 		return; /* others could not join with it */
 	h->nodes[node].heard_ms = now.ms;
 	cursor_init(&c, data, len);
-	while (!why && cursor_left(&c))
-		if (h->adopting && h->nodes[node].name && !is_lease(&c))
+	while (!why && (left = cursor_left(&c)))
+		if (h->adopting && h->nodes[node].name && !is_lease(&c)) {
 			why = keep_early(&h->nodes[node], &c);
-		else if (dvm_msg_unpack(&c, &m))
+		} else if (dvm_msg_unpack(&c, &m)) {
 			why = "the daemon sent an invalid message";
-		else
+		} else {
+			count_message(h, &m, left, &c);
 			why = take(h, node, &m);
+		}
 	if (why)
 		h->ops.node_break(h->arg, node, why);
 }

@@ -189,6 +189,15 @@ void dvm_head_await_starter(struct dvm_head *h, bool awaited);
 /* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
 uint64_t dvm_head_deadline(const struct dvm_head *h);
 
+/*
+ * Messages of both directions between the head and its nodes since the head began, without
+ * those of leases and of PMI, and their bytes.
+ */
+struct dvm_traffic {
+	uint64_t messages, bytes;
+};
+void dvm_head_traffic(const struct dvm_head *h, struct dvm_traffic *out);
+
 /* The number of registered nodes; tasks are accepted when all have registered. */
 uint32_t dvm_head_registered(const struct dvm_head *h);
 

@@ -134,11 +134,19 @@ uint32_t head_take_listed(struct dvm_head *h, enum node_list list)
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 {
 	struct head_node *n = &h->nodes[node];
+	size_t had = n->out.len;
 	int rc = n->lost ? 0 : dvm_msg_pack(&n->out, m);
 
+	h->traffic.messages += n->out.len > had;
+	h->traffic.bytes += n->out.len - had;
 	head_list_node(h, NODES_OUT, node);
 	if (rc)
 		h->ops.node_break(h->arg, node, strerror(-rc));
+}
+
+void dvm_head_traffic(const struct dvm_head *h, struct dvm_traffic *out)
+{
+	*out = h->traffic;
 }
 
 uint32_t dvm_head_registered(const struct dvm_head *h)

@@ -234,6 +234,7 @@ struct dvm_head {
 	struct queue *queue;
 	struct head_node *nodes;  /* by position, which is the ledger's number */
 	uint32_t registered;
+	struct dvm_traffic traffic;
 	struct head_name *names;
 	struct buf node_names;    /* the names of the first `named` nodes, as NODES */
 	uint32_t named;

@@ -167,6 +167,7 @@ static const char *node_state(const struct head_node *n)
 json_t *result_status(const struct dvm_head *h)
 {
 	json_t *nodes = json_array();
+	struct dvm_traffic traffic;
 
 	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++) {
 		const struct head_node *n = &h->nodes[i];
@@ -180,7 +181,8 @@ json_t *result_status(const struct dvm_head *h)
 			"free", n->lost ? 0 :
 				(int)ledger_node_free_cores(h->ledger, i)));
 	}
-	return json_pack("{s:s,s:o,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
+	dvm_head_traffic(h, &traffic);
+	return json_pack("{s:s,s:o,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:[I,I],s:o}",
 			 "ev", "status", "dvm", text_of_name(h->options.name),
 			 "build", h->options.build,
 			 "ready", head_is_ready(h),
@@ -190,5 +192,6 @@ json_t *result_status(const struct dvm_head *h)
 			 "ended", (json_int_t)h->done,
 			 "failed", (json_int_t)h->failed,
 			 "journal", journal_state(h),
+			 "traffic", (json_int_t)traffic.messages, (json_int_t)traffic.bytes,
 			 "nodes", nodes);
 }

@@ -344,9 +344,42 @@ static void without_a_journal_tasks_cannot_be_kept(void **state)
 	bed_destroy(b);
 }
 
+static json_int_t messages_of(struct bed *b, json_int_t *bytes)
+{
+	json_t *traffic;
+
+	ask(&b->p, "{'op':'status','tag':9}");
+	traffic = json_object_get(b->p.answer, "traffic");
+	*bytes = json_integer_value(json_array_get(traffic, 1));
+	return json_integer_value(json_array_get(traffic, 0));
+}
+
+static void traffic_counts_messages_of_both_directions(void **state)
+{
+	const struct dvm_msg lease = { .type = DVM_LEASE, .lease = { 1 } };
+	struct bed *b = bed_create();
+	json_int_t bytes, then, first = messages_of(b, &bytes);
+
+	assert_true(first > 0 && bytes > first); /* the nodes have registered */
+	submit(b, 1);
+	turn(&b->p);
+	assert_int_equal(messages_of(b, &then), first + 2); /* PROFILE and LAUNCH */
+	assert_true(then > bytes + 2);
+	for (uint32_t i = 0; i < 2; i++)
+		if (b->nodes[i].launches)
+			end_task(b, i, 0);
+	assert_int_equal(messages_of(b, &bytes), first + 3);
+	assert_true(bytes > then);
+	say(&b->p, 0, &lease);
+	assert_int_equal(messages_of(b, &then), first + 3);
+	assert_int_equal(then, bytes);
+	bed_destroy(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(traffic_counts_messages_of_both_directions),
 		cmocka_unit_test(nodes_that_come_later_get_tasks),
 		cmocka_unit_test(task_is_queued_three_times_when_its_nodes_are_lost),
 		cmocka_unit_test(nodes_that_are_named),
