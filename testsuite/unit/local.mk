@@ -9,6 +9,7 @@ $(srcdir)/testsuite/unit/tests.mk: $(srcdir)/testsuite/unit/tests \
 if HAVE_CMOCKA
 check_PROGRAMS += $(PROGRAMS_UNIT)
 TESTS += $(PROGRAMS_UNIT)
+check_LTLIBRARIES += testsuite/unit/libunit.la
 endif
 
 CPPFLAGS_UNIT = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(LIBUV_CFLAGS) \
@@ -16,7 +17,9 @@ CPPFLAGS_UNIT = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(LIBUV_CFLAGS
 CFLAGS_UNIT = $(AM_CFLAGS) -pthread
 LDFLAGS_UNIT = $(AM_LDFLAGS)
 SOURCES_UNIT =
-LIBS_UNIT = $(CMOCKA_LIBS)
+LIBS_UNIT = testsuite/unit/libunit.la $(CMOCKA_LIBS)
+testsuite_unit_libunit_la_SOURCES = testsuite/unit/unit.c testsuite/unit/unit-main.c
+testsuite_unit_libunit_la_CPPFLAGS = $(CPPFLAGS_UNIT)
 
 # By kind of test or fuzz target; libraries in the order in which the linker needs them.
 UNIT_LIBS_CORE = libcoll.la libutil.la

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Definitions that every unit test includes: cmocka and what it needs before it. */
+/* Definitions that every unit test includes: cmocka and what it needs before it, and tests
+   that register themselves:
+
+       TEST(subject_does_this)
+       {
+               assert_...
+       }
+
+   The program runs them in the order of the file (unit-main.c). One that has a main() of its
+   own calls unit_run. */
 #ifndef PMI2X_UNIT_H
 #define PMI2X_UNIT_H
 
@@ -21,5 +30,33 @@
 			skip(); \
 		} \
 	} while (0)
+
+struct unit_test {
+	struct CMUnitTest test;
+	int line;
+	struct unit_test *next;
+};
+
+/* A test that registers itself, without or with functions that set it up and tear it down,
+   which may be NULL and share its state. */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, set_up, tear_down) \
+	static void name(void **state); \
+	__attribute__((constructor)) static void register_##name(void) \
+	{ \
+		static struct unit_test test = { \
+			cmocka_unit_test_setup_teardown(name, set_up, tear_down), \
+			__LINE__, \
+			NULL, \
+		}; \
+		unit_register(&test); \
+	} \
+	static void name(void **state)
+
+void unit_register(struct unit_test *test);
+
+/* Run all tests between set_up and tear_down, which may be NULL. Without a name they have the
+   program's. Returns how many of them failed. */
+int unit_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
 #endif

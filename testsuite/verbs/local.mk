@@ -22,6 +22,6 @@ if HAVE_CMOCKA
 check_PROGRAMS += testsuite/verbs/verbs-test
 testsuite_verbs_verbs_test_SOURCES = testsuite/verbs/verbs-test.c
 testsuite_verbs_verbs_test_CPPFLAGS = $(CPPFLAGS_UNIT) $(UNIT_CPPFLAGS_RING)
-testsuite_verbs_verbs_test_LDADD = contrib/allgather/libring.la $(CMOCKA_LIBS)
+testsuite_verbs_verbs_test_LDADD = contrib/allgather/libring.la $(LIBS_UNIT)
 endif
 endif

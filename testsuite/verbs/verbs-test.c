@@ -219,7 +219,9 @@ static int send_message(struct element *e, enum ring_side side, int number)
 
 /* ---- tests ---- */
 
-static void messages_go_over_the_wire(void **state)
+#define LEAVES_NOTHING(test) TEST_WITH(test, look_before, nothing_is_left)
+
+LEAVES_NOTHING(messages_go_over_the_wire)
 {
 	struct element e[ELEMENTS];
 	int sent = 0;
@@ -246,7 +248,7 @@ static int fabric_of(const struct element *e)
 }
 
 /* The IPv4 address by itself; the link-local one when it is asked for. */
-static void the_gid_is_chosen_by_type(void **state)
+LEAVES_NOTHING(the_gid_is_chosen_by_type)
 {
 	struct transport_peer peer = { 0 };
 	struct element e[2];
@@ -279,7 +281,7 @@ static void refuse(const char *name, const char *value, int error,
 		fail_msg("%s does not say %s", why, message);
 }
 
-static void settings_that_cannot_be_met_are_refused(void **state)
+LEAVES_NOTHING(settings_that_cannot_be_met_are_refused)
 {
 	refuse(DEVICE, "rxe9", -ENODEV, "rxe9");
 	refuse(DEVICE, "rxe0:2", -ENODEV, "rxe0");
@@ -290,7 +292,7 @@ static void settings_that_cannot_be_met_are_refused(void **state)
 }
 
 /* Every change of one character is found. */
-static void a_changed_address_is_refused(void **state)
+LEAVES_NOTHING(a_changed_address_is_refused)
 {
 	struct element e;
 	char changed[TRANSPORT_ADDRESS_MAX];
@@ -305,7 +307,7 @@ static void a_changed_address_is_refused(void **state)
 	ops->close(e.t);
 }
 
-static void a_closed_neighbour_is_noticed_at_once(void **state)
+LEAVES_NOTHING(a_closed_neighbour_is_noticed_at_once)
 {
 	struct element e[ELEMENTS];
 
@@ -328,7 +330,7 @@ static void break_queue_pair(const struct element *e, enum ring_side side)
 						   IBV_QP_STATE), 0);
 }
 
-static void a_queue_pair_in_error_is_noticed(void **state)
+LEAVES_NOTHING(a_queue_pair_in_error_is_noticed)
 {
 	struct element e[ELEMENTS];
 
@@ -345,7 +347,7 @@ static void run(const char *command)
 }
 
 /* Nobody sends: the probes find it. */
-static void a_port_that_goes_down_is_named(void **state)
+LEAVES_NOTHING(a_port_that_goes_down_is_named)
 {
 	struct element e[ELEMENTS];
 
@@ -381,7 +383,7 @@ static pid_t start_neighbour(const char *left, int address_fd)
 		progress(&e, 1);
 }
 
-static void a_neighbour_that_is_killed_is_noticed(void **state)
+LEAVES_NOTHING(a_neighbour_that_is_killed_is_noticed)
 {
 	struct element e;
 	char address[TRANSPORT_ADDRESS_MAX] = "";
@@ -409,7 +411,7 @@ static void a_neighbour_that_is_killed_is_noticed(void **state)
 }
 
 /* A rank that waits for one that never comes can stop at any time. */
-static void a_neighbour_that_never_joins_is_not_connected(void **state)
+LEAVES_NOTHING(a_neighbour_that_never_joins_is_not_connected)
 {
 	struct element e[2];
 	int64_t end = clock_ms() + 500;
@@ -426,7 +428,7 @@ static void a_neighbour_that_never_joins_is_not_connected(void **state)
 }
 
 /* The right address, but not the number that was agreed over PMI. */
-static void a_stranger_is_not_let_in(void **state)
+LEAVES_NOTHING(a_stranger_is_not_let_in)
 {
 	struct element e[2];
 	int64_t end = clock_ms() + 500;
@@ -459,7 +461,7 @@ static void open_with_little_memory(void)
 	_exit(strstr(why, "RLIMIT_MEMLOCK") && strstr(why, "ulimit -l") ? 0 : 4);
 }
 
-static void a_limit_of_locked_memory_is_named(void **state)
+LEAVES_NOTHING(a_limit_of_locked_memory_is_named)
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -471,25 +473,8 @@ static void a_limit_of_locked_memory_is_named(void **state)
 	assert_int_equal(status, 0);
 }
 
-#define LEAVES_NOTHING(test) \
-	cmocka_unit_test_setup_teardown(test, look_before, nothing_is_left)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LEAVES_NOTHING(messages_go_over_the_wire),
-		LEAVES_NOTHING(the_gid_is_chosen_by_type),
-		LEAVES_NOTHING(settings_that_cannot_be_met_are_refused),
-		LEAVES_NOTHING(a_changed_address_is_refused),
-		LEAVES_NOTHING(a_closed_neighbour_is_noticed_at_once),
-		LEAVES_NOTHING(a_queue_pair_in_error_is_noticed),
-		LEAVES_NOTHING(a_neighbour_that_is_killed_is_noticed),
-		LEAVES_NOTHING(a_neighbour_that_never_joins_is_not_connected),
-		LEAVES_NOTHING(a_stranger_is_not_let_in),
-		LEAVES_NOTHING(a_limit_of_locked_memory_is_named),
-		LEAVES_NOTHING(a_port_that_goes_down_is_named),
-	};
-
 	setenv("PMI2X_ALLGATHER_VERBS_TIMEOUT", ACK_TIMEOUT, 1);
-	return cmocka_run_group_tests_name("verbs", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

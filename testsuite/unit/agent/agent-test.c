@@ -11,7 +11,7 @@
 #include "cluster.h"
 #include "libio/listener.h"
 
-static void five_nodes_fence_and_get(void **state)
+TEST(five_nodes_fence_and_get)
 {
 	struct cluster c;
 
@@ -49,7 +49,7 @@ static bool has_ipv6(void)
 }
 
 /* A node that looks for them at 127.0.0.1 finds nobody. */
-static void nodes_of_ipv6_alone(void **state)
+TEST(nodes_of_ipv6_alone)
 {
 	const struct sockaddr_in6 one = {
 		.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT,
@@ -69,7 +69,7 @@ static void nodes_of_ipv6_alone(void **state)
 }
 
 /* All listen in a network of which node_address knows nothing. */
-static void a_network_of_their_own(void **state)
+TEST(a_network_of_their_own)
 {
 	struct sockaddr_in here = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
@@ -88,7 +88,7 @@ static void a_network_of_their_own(void **state)
 	assert_true(c.tells >= 4);
 }
 
-static void neighbour_that_gives_no_address_is_named(void **state)
+TEST(neighbour_that_gives_no_address_is_named)
 {
 	struct sockaddr_in here = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
@@ -108,7 +108,7 @@ static void neighbour_that_gives_no_address_is_named(void **state)
 	cluster_close(&c);
 }
 
-static void a_late_parent_is_found(void **state)
+TEST(a_late_parent_is_found)
 {
 	struct cluster c;
 
@@ -128,7 +128,7 @@ static void a_late_parent_is_found(void **state)
 }
 
 /* Another program sits on the ports of parent and child, and answers nothing. */
-static void strangers_on_the_ports_do_no_harm(void **state)
+TEST(strangers_on_the_ports_do_no_harm)
 {
 	static const struct sockaddr_storage everywhere;
 	struct cluster c;
@@ -150,7 +150,7 @@ static void strangers_on_the_ports_do_no_harm(void **state)
 }
 
 /* slurmd may be about to start again: its port is free, and must stay so. */
-static void port_of_slurmd_is_left_free(void **state)
+TEST(port_of_slurmd_is_left_free)
 {
 	static const struct sockaddr_storage everywhere;
 	struct cluster c;
@@ -169,7 +169,7 @@ static void port_of_slurmd_is_left_free(void **state)
 }
 
 /* Another step of another user answers, with another secret. */
-static void another_steps_agents_are_not_taken_for_ours(void **state)
+TEST(another_steps_agents_are_not_taken_for_ours)
 {
 	struct cluster ours, theirs;
 
@@ -198,7 +198,7 @@ static void start_with_settings(struct cluster *c, uint32_t odd, const char *usu
 	}
 }
 
-static void nodes_of_different_trees_fail_by_the_option(void **state)
+TEST(nodes_of_different_trees_fail_by_the_option)
 {
 	for (uint32_t odd = 0; odd < 5; odd++) {
 		struct cluster c;
@@ -229,7 +229,7 @@ static unsigned count_lines(const char *text, const char *part)
 	return n;
 }
 
-static void different_options_are_logged_once_a_node_and_harm_nobody(void **state)
+TEST(different_options_are_logged_once_a_node_and_harm_nobody)
 {
 	struct cluster c;
 
@@ -246,7 +246,7 @@ static void different_options_are_logged_once_a_node_and_harm_nobody(void **stat
 	assert_int_equal(count_lines(c.text, "same mpi.conf"), 3);
 }
 
-static void settings_of_one_neighbour_only_are_not_compared(void **state)
+TEST(settings_of_one_neighbour_only_are_not_compared)
 {
 	struct cluster c;
 
@@ -259,7 +259,7 @@ static void settings_of_one_neighbour_only_are_not_compared(void **state)
 }
 
 /* Ports that nobody can guess: all is told, in the form slurmd uses. */
-static void connect_back_messages_alone_connect_a_step(void **state)
+TEST(connect_back_messages_alone_connect_a_step)
 {
 	struct cluster c;
 
@@ -271,7 +271,7 @@ static void connect_back_messages_alone_connect_a_step(void **state)
 	cluster_close(&c);
 }
 
-static void a_parent_that_never_comes_is_named(void **state)
+TEST(a_parent_that_never_comes_is_named)
 {
 	struct cluster c;
 
@@ -286,7 +286,7 @@ static void a_parent_that_never_comes_is_named(void **state)
 	cluster_close(&c);
 }
 
-static void a_child_that_never_comes_is_named(void **state)
+TEST(a_child_that_never_comes_is_named)
 {
 	struct cluster c;
 
@@ -305,7 +305,7 @@ static void a_child_that_never_comes_is_named(void **state)
 	cluster_close(&c);
 }
 
-static void mixed_builds_work_together(void **state)
+TEST(mixed_builds_work_together)
 {
 	struct cluster c;
 
@@ -318,7 +318,7 @@ static void mixed_builds_work_together(void **state)
 	cluster_close(&c);
 }
 
-static void mixed_protocols_are_refused_by_name(void **state)
+TEST(mixed_protocols_are_refused_by_name)
 {
 	struct cluster c;
 
@@ -340,28 +340,4 @@ static void mixed_protocols_are_refused_by_name(void **state)
 	cluster_expect_log(&c, "node n0 speaks protocol 4 (build 0.1), "
 			       "node n2 protocol 5 (build 0.2):");
 	cluster_close(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(five_nodes_fence_and_get),
-		cmocka_unit_test(nodes_of_ipv6_alone),
-		cmocka_unit_test(a_network_of_their_own),
-		cmocka_unit_test(neighbour_that_gives_no_address_is_named),
-		cmocka_unit_test(a_late_parent_is_found),
-		cmocka_unit_test(strangers_on_the_ports_do_no_harm),
-		cmocka_unit_test(port_of_slurmd_is_left_free),
-		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
-		cmocka_unit_test(connect_back_messages_alone_connect_a_step),
-		cmocka_unit_test(nodes_of_different_trees_fail_by_the_option),
-		cmocka_unit_test(different_options_are_logged_once_a_node_and_harm_nobody),
-		cmocka_unit_test(settings_of_one_neighbour_only_are_not_compared),
-		cmocka_unit_test(a_parent_that_never_comes_is_named),
-		cmocka_unit_test(a_child_that_never_comes_is_named),
-		cmocka_unit_test(mixed_builds_work_together),
-		cmocka_unit_test(mixed_protocols_are_refused_by_name),
-	};
-
-	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
 }

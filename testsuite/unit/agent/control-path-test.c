@@ -127,7 +127,7 @@ static void close_path(struct service *s)
 	control_path_free(s);
 }
 
-static void note_of_several_nodes_is_passed_on_once(void **state)
+TEST(note_of_several_nodes_is_passed_on_once)
 {
 	struct service s;
 	struct node n;
@@ -141,7 +141,7 @@ static void note_of_several_nodes_is_passed_on_once(void **state)
 	close_path(&s);
 }
 
-static void notes_that_are_passed_on_are_bounded(void **state)
+TEST(notes_that_are_passed_on_are_bounded)
 {
 	struct service s;
 	struct node n;
@@ -154,14 +154,4 @@ static void notes_that_are_passed_on_are_bounded(void **state)
 	}
 	assert_int_equal(sent, NOTES_MAX);
 	close_path(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(note_of_several_nodes_is_passed_on_once),
-		cmocka_unit_test(notes_that_are_passed_on_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

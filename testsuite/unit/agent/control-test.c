@@ -231,7 +231,7 @@ static void step_start(struct cluster *c)
 	cluster_barrier(c); /* all links are up */
 }
 
-static void replies_find_their_way_through_the_tree(void **state)
+TEST(replies_find_their_way_through_the_tree)
 {
 	struct cluster c;
 	struct srun s;
@@ -247,7 +247,7 @@ static void replies_find_their_way_through_the_tree(void **state)
 	step_end(&s);
 }
 
-static void many_aborts_become_one(void **state)
+TEST(many_aborts_become_one)
 {
 	struct cluster c;
 	struct srun s;
@@ -267,7 +267,7 @@ static void many_aborts_become_one(void **state)
 }
 
 /* The parent may have been killed before it has passed it on. */
-static void an_abort_is_said_again_when_its_carrier_is_lost(void **state)
+TEST(an_abort_is_said_again_when_its_carrier_is_lost)
 {
 	struct cluster c;
 	struct srun s;
@@ -284,7 +284,7 @@ static void an_abort_is_said_again_when_its_carrier_is_lost(void **state)
 }
 
 /* Four nodes wait for a fence that a fifth has left: the user gets a line. */
-static void one_failure_is_one_line(void **state)
+TEST(one_failure_is_one_line)
 {
 	struct cluster c;
 	struct srun s;
@@ -309,7 +309,7 @@ static void one_failure_is_one_line(void **state)
 	step_end(&s);
 }
 
-static void requests_pass_after_the_parent_has_left(void **state)
+TEST(requests_pass_after_the_parent_has_left)
 {
 	struct cluster c;
 	struct srun s;
@@ -328,7 +328,7 @@ static void requests_pass_after_the_parent_has_left(void **state)
 }
 
 /* Requests that were kept for a parent that never came go to srun directly. */
-static void requests_pass_without_the_parent(void **state)
+TEST(requests_pass_without_the_parent)
 {
 	struct cluster c;
 	struct srun s;
@@ -344,7 +344,7 @@ static void requests_pass_without_the_parent(void **state)
 }
 
 /* The parent waits for the reply as long as it may; then the asker is told. */
-static void a_request_under_way_fails_with_its_carrier(void **state)
+TEST(a_request_under_way_fails_with_its_carrier)
 {
 	struct cluster c;
 	struct srun s;
@@ -366,7 +366,7 @@ static void a_request_under_way_fails_with_its_carrier(void **state)
 }
 
 /* Nobody waits for the other node; srun would never hear of its ranks. */
-static void a_node_without_goodbye_ends_the_step(void **state)
+TEST(a_node_without_goodbye_ends_the_step)
 {
 	struct cluster c;
 	struct srun s;
@@ -392,7 +392,7 @@ static void *stop_root(void *arg)
 }
 
 /* The child's parent has said goodbye, and srun does not know the child yet. */
-static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
+TEST(a_child_that_is_killed_between_two_links_is_noticed)
 {
 	struct cluster c;
 	struct srun s;
@@ -417,7 +417,7 @@ static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
 	step_end(&s);
 }
 
-static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
+TEST(without_srun_requests_fail_and_an_abort_ends_the_step)
 {
 	struct cluster c;
 	uint16_t port;
@@ -557,41 +557,19 @@ static void each_without(void (*happens)(struct cluster *c),
 	}
 }
 
-static void an_abort_without_memory_ends_the_step(void **state)
+TEST(an_abort_without_memory_ends_the_step)
 {
 	each_without(abort_root, is_ended);
 	each_without(abort_child, is_ended);
 }
 
-static void a_request_without_memory_is_answered_or_ends_the_step(void **state)
+TEST(a_request_without_memory_is_answered_or_ends_the_step)
 {
 	each_without(lookup_root, is_answered);
 	each_without(lookup_child, is_answered);
 }
 
-static void a_failure_without_memory_is_said(void **state)
+TEST(a_failure_without_memory_is_said)
 {
 	each_without(leave, is_said);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies_find_their_way_through_the_tree),
-		cmocka_unit_test(many_aborts_become_one),
-		cmocka_unit_test(an_abort_is_said_again_when_its_carrier_is_lost),
-		cmocka_unit_test(one_failure_is_one_line),
-		cmocka_unit_test(requests_pass_after_the_parent_has_left),
-		cmocka_unit_test(requests_pass_without_the_parent),
-		cmocka_unit_test(a_request_under_way_fails_with_its_carrier),
-		cmocka_unit_test(a_node_without_goodbye_ends_the_step),
-		cmocka_unit_test(a_child_that_is_killed_between_two_links_is_noticed),
-		cmocka_unit_test(
-			without_srun_requests_fail_and_an_abort_ends_the_step),
-		cmocka_unit_test(an_abort_without_memory_ends_the_step),
-		cmocka_unit_test(a_failure_without_memory_is_said),
-		cmocka_unit_test(a_request_without_memory_is_answered_or_ends_the_step),
-	};
-
-	return cmocka_run_group_tests_name("agent-control", tests, NULL, NULL);
 }

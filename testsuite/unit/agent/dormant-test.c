@@ -36,7 +36,7 @@ static bool shares_memory(void)
 	return found;
 }
 
-static void silent_ranks_share_no_memory(void **state)
+TEST(silent_ranks_share_no_memory)
 {
 	struct cluster c;
 
@@ -50,7 +50,7 @@ static void silent_ranks_share_no_memory(void **state)
 	cluster_close(&c);
 }
 
-static void ends_without_having_been_used(void **state)
+TEST(ends_without_having_been_used)
 {
 	struct cluster c;
 
@@ -66,7 +66,7 @@ static void ends_without_having_been_used(void **state)
 }
 
 /* Node 3 is between 0 and 4, and its rank has said nothing. */
-static void neighbours_wake_an_idle_agent(void **state)
+TEST(neighbours_wake_an_idle_agent)
 {
 	struct cluster c;
 
@@ -88,7 +88,7 @@ static void neighbours_wake_an_idle_agent(void **state)
 	cluster_close(&c);
 }
 
-static void a_rank_that_died_before_fails_the_others(void **state)
+TEST(a_rank_that_died_before_fails_the_others)
 {
 	struct cluster c;
 
@@ -116,7 +116,7 @@ static void leave_pmi_fd_behind(int reg, int keep_open)
 }
 
 /* The child is gone and reaped before the supervisor asks which process it was. */
-static void a_grandchild_does_not_hide_an_early_death(void **state)
+TEST(a_grandchild_does_not_hide_an_early_death)
 {
 	struct cluster c;
 	int status, keep[2];
@@ -142,7 +142,7 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 }
 
 /* A message of a rank is heard, though the rank has gone before there was a thread. */
-static void last_words_are_heard(void **state)
+TEST(last_words_are_heard)
 {
 	struct cluster c;
 	struct supervisor *a;
@@ -157,7 +157,7 @@ static void last_words_are_heard(void **state)
 	cluster_close(&c);
 }
 
-static void one_that_never_runs_can_be_stopped(void **state)
+TEST(one_that_never_runs_can_be_stopped)
 {
 	struct cluster c;
 	int fd;
@@ -173,7 +173,7 @@ static void one_that_never_runs_can_be_stopped(void **state)
 }
 
 /* A region that cannot be had shows only now: the step must not hang. */
-static void a_late_failure_ends_the_step(void **state)
+TEST(a_late_failure_ends_the_step)
 {
 	struct cluster c;
 	char byte;
@@ -213,7 +213,7 @@ static void open_spawned(struct cluster *c)
 }
 
 /* The parents may wait for that rank. */
-static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
+TEST(a_spawned_rank_that_ends_at_once_is_told_of)
 {
 	struct cluster c;
 
@@ -226,7 +226,7 @@ static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
 }
 
 /* Slurm kills at the end of the last rank what slurmstepd has just started. */
-static void no_agent_is_started_between_the_last_rank_and_the_end(void **state)
+TEST(no_agent_is_started_between_the_last_rank_and_the_end)
 {
 	struct cluster c;
 
@@ -254,7 +254,7 @@ static void knock_at(uint16_t port)
 }
 
 /* As above, when the agent of another node calls then. */
-static void neighbour_starts_no_agent_after_the_last_rank(void **state)
+TEST(neighbour_starts_no_agent_after_the_last_rank)
 {
 	struct cluster c;
 	pid_t pid;
@@ -294,7 +294,7 @@ static void end_rank(struct cluster *c)
 	cluster_stop(c, 0);
 }
 
-static void silence_is_told_without_an_agent(void **state)
+TEST(silence_is_told_without_an_agent)
 {
 	struct cluster c;
 
@@ -309,7 +309,7 @@ static void silence_is_told_without_an_agent(void **state)
 }
 
 /* The agent was started so that srun can ask it. */
-static void silence_is_told_by_the_agent(void **state)
+TEST(silence_is_told_by_the_agent)
 {
 	static const struct srun_server_host host;
 	struct srun_server *srun;
@@ -329,7 +329,7 @@ static void silence_is_told_by_the_agent(void **state)
 	srun_server_stop(srun, 0);
 }
 
-static void a_rank_that_speaks_is_not_told_of(void **state)
+TEST(a_rank_that_speaks_is_not_told_of)
 {
 	struct cluster c;
 
@@ -375,7 +375,7 @@ static void wake(struct cluster *c)
 }
 
 /* Each wake-up is one poll, and the end of what the rank says is another. */
-static void a_rank_that_says_it_is_silent_costs_nothing(void **state)
+TEST(a_rank_that_says_it_is_silent_costs_nothing)
 {
 	const int wakes = 100;
 	struct cluster c;
@@ -393,7 +393,7 @@ static void a_rank_that_says_it_is_silent_costs_nothing(void **state)
 }
 
 /* Lowered to what poll refuses, while no descriptor is lacking. */
-static void too_few_for_poll_end_the_step(void **state)
+TEST(too_few_for_poll_end_the_step)
 {
 	struct rlimit before, few;
 	struct cluster c;
@@ -455,7 +455,7 @@ static void send_rank_with_none_left(struct cluster *c)
 	close(pair[1]);
 }
 
-static void a_rank_that_cannot_be_taken_ends_the_step(void **state)
+TEST(a_rank_that_cannot_be_taken_ends_the_step)
 {
 	struct cluster c;
 
@@ -466,7 +466,7 @@ static void a_rank_that_cannot_be_taken_ends_the_step(void **state)
 	assert_non_null(strstr(c.killed, "node n0"));
 }
 
-static void a_later_rank_that_cannot_be_taken_ends_the_step(void **state)
+TEST(a_later_rank_that_cannot_be_taken_ends_the_step)
 {
 	struct cluster c;
 	char byte;
@@ -478,32 +478,4 @@ static void a_later_rank_that_cannot_be_taken_ends_the_step(void **state)
 	assert_int_equal(read(c.pmi[0], &byte, 1), 0); /* the other ranks know */
 	cluster_close(&c);
 	assert_non_null(strstr(c.killed, "node n0 cannot accept the connection"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(silent_ranks_share_no_memory),
-		cmocka_unit_test(ends_without_having_been_used),
-		cmocka_unit_test(neighbours_wake_an_idle_agent),
-		cmocka_unit_test(a_rank_that_died_before_fails_the_others),
-		cmocka_unit_test(a_grandchild_does_not_hide_an_early_death),
-		cmocka_unit_test(last_words_are_heard),
-		cmocka_unit_test(one_that_never_runs_can_be_stopped),
-		cmocka_unit_test(a_late_failure_ends_the_step),
-		cmocka_unit_test(a_spawned_rank_that_ends_at_once_is_told_of),
-		cmocka_unit_test(neighbour_starts_no_agent_after_the_last_rank),
-		cmocka_unit_test(
-			no_agent_is_started_between_the_last_rank_and_the_end),
-		cmocka_unit_test(silence_is_told_without_an_agent),
-		cmocka_unit_test(silence_is_told_by_the_agent),
-		cmocka_unit_test(a_rank_that_speaks_is_not_told_of),
-		cmocka_unit_test(a_rank_that_says_it_is_silent_costs_nothing),
-		cmocka_unit_test(too_few_for_poll_end_the_step),
-		cmocka_unit_test(a_rank_that_cannot_be_taken_ends_the_step),
-		cmocka_unit_test(
-			a_later_rank_that_cannot_be_taken_ends_the_step),
-	};
-
-	return cmocka_run_group_tests_name("agent-dormant", tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void host_knows_end(struct cluster *c)
 }
 
 /* A child of the rank keeps the rank's connection open. */
-static void without_pidfds_the_host_says_that_a_rank_has_ended(void **state)
+TEST(without_pidfds_the_host_says_that_a_rank_has_ended)
 {
 	struct cluster c;
 	int keep[2];
@@ -136,17 +136,17 @@ static void without_pidfds_the_host_says_that_a_rank_has_ended(void **state)
 	no_pidfds = false;
 }
 
-static void a_dead_rank_fails_the_others(void **state)
+TEST(a_dead_rank_fails_the_others)
 {
 	a_death_fails_the_barrier(false);
 }
 
-static void a_grandchild_does_not_hide_a_death(void **state)
+TEST(a_grandchild_does_not_hide_a_death)
 {
 	a_death_fails_the_barrier(true);
 }
 
-static void a_slot_is_registered_once(void **state)
+TEST(a_slot_is_registered_once)
 {
 	struct cluster c;
 	char got[10];
@@ -169,7 +169,7 @@ static void a_slot_is_registered_once(void **state)
 	cluster_close(&c);
 }
 
-static void a_rank_that_does_not_read_is_dropped_alone(void **state)
+TEST(a_rank_that_does_not_read_is_dropped_alone)
 {
 	struct cluster c;
 	int sent = 0;
@@ -185,7 +185,7 @@ static void a_rank_that_does_not_read_is_dropped_alone(void **state)
 }
 
 /* Each byte takes as much of a socket's room as a small message. */
-static void a_request_comes_byte_by_byte(void **state)
+TEST(a_request_comes_byte_by_byte)
 {
 	static const char put[] = "cmd=put kvsname=7.0 key=k value=";
 	char line[1000];
@@ -206,7 +206,7 @@ static void a_request_comes_byte_by_byte(void **state)
 /* ---- ends of nodes ---- */
 
 /* The parent leaves as soon as its own rank is done: the children lose nothing. */
-static void a_leaving_node_owes_nothing(void **state)
+TEST(a_leaving_node_owes_nothing)
 {
 	for (int round = 0; round < 20; round++) {
 		struct cluster c;
@@ -243,7 +243,7 @@ static bool is_staying(void *arg)
 }
 
 /* Nodes 2 and 4 speak by way of 1, whose rank has ended. */
-static void a_node_stays_as_long_as_others_need_it(void **state)
+TEST(a_node_stays_as_long_as_others_need_it)
 {
 	struct cluster c;
 	pthread_t stop;
@@ -302,7 +302,7 @@ static void await_threads(unsigned count)
 	alarm(0);
 }
 
-static void nothing_is_left_behind(void **state)
+TEST(nothing_is_left_behind)
 {
 	unsigned before = descriptors(), alone = threads();
 	struct cluster c;
@@ -321,21 +321,4 @@ static void nothing_is_left_behind(void **state)
 	cluster_close(&c);
 	assert_int_equal(descriptors(), before);
 	await_threads(alone);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_dead_rank_fails_the_others),
-		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
-		cmocka_unit_test(without_pidfds_the_host_says_that_a_rank_has_ended),
-		cmocka_unit_test(a_slot_is_registered_once),
-		cmocka_unit_test(a_rank_that_does_not_read_is_dropped_alone),
-		cmocka_unit_test(a_request_comes_byte_by_byte),
-		cmocka_unit_test(a_leaving_node_owes_nothing),
-		cmocka_unit_test(a_node_stays_as_long_as_others_need_it),
-		cmocka_unit_test(nothing_is_left_behind),
-	};
-
-	return cmocka_run_group_tests_name("agent-end", tests, NULL, NULL);
 }

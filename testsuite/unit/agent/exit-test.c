@@ -28,7 +28,7 @@ static void expect_reason(struct cluster *c, const char *part)
 	cluster_close(c);
 }
 
-static void a_reason_has_the_exit_code_that_is_known_a_little_later(void **state)
+TEST(a_reason_has_the_exit_code_that_is_known_a_little_later)
 {
 	struct cluster c;
 
@@ -37,7 +37,7 @@ static void a_reason_has_the_exit_code_that_is_known_a_little_later(void **state
 			  "finalizing_PMI");
 }
 
-static void a_node_that_leaves_says_how_its_rank_has_ended(void **state)
+TEST(a_node_that_leaves_says_how_its_rank_has_ended)
 {
 	struct cluster c;
 
@@ -47,22 +47,11 @@ static void a_node_that_leaves_says_how_its_rank_has_ended(void **state)
 			  "finalizing_PMI");
 }
 
-static void process_that_closed_its_connection_is_not_waited_for(void **state)
+TEST(process_that_closed_its_connection_is_not_waited_for)
 {
 	struct cluster c;
 
 	lose_rank_0(&c, UINT_MAX);
 	expect_reason(&c, "rank_0_(node_n0)_closed_PMI_FD_without_"
 			  "finalizing_PMI");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_reason_has_the_exit_code_that_is_known_a_little_later),
-		cmocka_unit_test(a_node_that_leaves_says_how_its_rank_has_ended),
-		cmocka_unit_test(process_that_closed_its_connection_is_not_waited_for),
-	};
-
-	return cmocka_run_group_tests_name("agent-exit", tests, NULL, NULL);
 }

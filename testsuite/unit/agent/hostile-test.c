@@ -27,7 +27,7 @@ static int connect_to(uint16_t port)
 }
 
 /* More silent connections than an agent keeps; each is dropped in the end. */
-static void strangers_who_connect_do_no_harm(void **state)
+TEST(strangers_who_connect_do_no_harm)
 {
 	struct timeval patience = { .tv_sec = 60 };
 	struct cluster c;
@@ -172,7 +172,7 @@ static bool has_told(void *arg)
 }
 
 /* The connection was slow, so nobody is looking at the clock any more. */
-static void a_neighbour_that_never_takes_is_given_up(void **state)
+TEST(a_neighbour_that_never_takes_is_given_up)
 {
 	static const struct sockaddr_storage everywhere;
 	struct peer p = { .as_child = true, .pauses = true };
@@ -195,7 +195,7 @@ static void a_neighbour_that_never_takes_is_given_up(void **state)
 	cluster_close(&c);
 }
 
-static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
+TEST(a_peer_that_breaks_the_rules_is_cut_off)
 {
 	static const unsigned char junk[64] = { 0xff, 0xff, 0xff, 0xff };
 	static const char much[1025] = "Pmi2xPorts=";
@@ -230,7 +230,7 @@ static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
 }
 
 /* A peer of the step's user says that it is node 1, whose link is up. */
-static void position_of_a_connected_node_is_not_taken_over(void **state)
+TEST(position_of_a_connected_node_is_not_taken_over)
 {
 	static const unsigned char junk[64] = { 0xff, 0xff, 0xff, 0xff };
 	struct peer p = { .type = FRAME_COLLECTIVE, .body = junk,
@@ -264,7 +264,7 @@ static void leave_while_a_link_settles(struct cluster *c)
 	cluster_close(c);
 }
 
-static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
+TEST(a_node_that_leaves_while_its_link_settles_says_so)
 {
 	struct cluster c;
 
@@ -273,7 +273,7 @@ static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
 }
 
 /* As above, when its time is up before it would give such a link up. */
-static void a_node_with_little_time_to_leave_says_so_as_well(void **state)
+TEST(a_node_with_little_time_to_leave_says_so_as_well)
 {
 	struct cluster c;
 
@@ -281,18 +281,4 @@ static void a_node_with_little_time_to_leave_says_so_as_well(void **state)
 	c.options.drain_ms = 300;
 	leave_while_a_link_settles(&c);
 	assert_true(c.unfinished);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_who_connect_do_no_harm),
-		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
-		cmocka_unit_test(position_of_a_connected_node_is_not_taken_over),
-		cmocka_unit_test(a_neighbour_that_never_takes_is_given_up),
-		cmocka_unit_test(a_node_that_leaves_while_its_link_settles_says_so),
-		cmocka_unit_test(a_node_with_little_time_to_leave_says_so_as_well),
-	};
-
-	return cmocka_run_group_tests_name("agent-hostile", tests, NULL, NULL);
 }

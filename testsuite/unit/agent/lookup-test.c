@@ -54,7 +54,7 @@ static bool all_have_asked(void *arg)
 	return ((struct cluster *)arg)->lookups >= 4;
 }
 
-static void ranks_are_served_while_a_resolver_is_stuck(void **state)
+TEST(ranks_are_served_while_a_resolver_is_stuck)
 {
 	struct cluster c;
 
@@ -75,7 +75,7 @@ static void ranks_are_served_while_a_resolver_is_stuck(void **state)
 }
 
 /* The parent finds its children, though they cannot find it. */
-static void one_side_that_finds_the_other_is_enough(void **state)
+TEST(one_side_that_finds_the_other_is_enough)
 {
 	struct cluster c;
 
@@ -109,18 +109,18 @@ static void fails_by_name(bool stuck, const char *why)
 	assert_int_equal(c.tells, 0);   /* slurmd would look it up, too */
 }
 
-static void a_name_that_is_not_found_is_named(void **state)
+TEST(a_name_that_is_not_found_is_named)
 {
 	fails_by_name(false, "node n1 cannot look up the address of node n0 (not found");
 }
 
-static void a_resolver_that_never_answers_is_named(void **state)
+TEST(a_resolver_that_never_answers_is_named)
 {
 	fails_by_name(true, "node n1 cannot look up the address of node n0 (no answer");
 }
 
 /* In a process of its own, for the look-up goes on in what is left. */
-static void leaving_does_not_wait_for_a_resolver(void **state)
+TEST(leaving_does_not_wait_for_a_resolver)
 {
 	struct cluster c;
 	int status;
@@ -142,17 +142,4 @@ static void leaving_does_not_wait_for_a_resolver(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	cluster_close(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_are_served_while_a_resolver_is_stuck),
-		cmocka_unit_test(one_side_that_finds_the_other_is_enough),
-		cmocka_unit_test(a_name_that_is_not_found_is_named),
-		cmocka_unit_test(a_resolver_that_never_answers_is_named),
-		cmocka_unit_test(leaving_does_not_wait_for_a_resolver),
-	};
-
-	return cmocka_run_group_tests_name("agent-lookup", tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ static void fails_the_others(struct step *s, const char *what, const char *said)
 	step_end(s);
 }
 
-static void one_that_has_ended_fails_the_others(void **state)
+TEST(one_that_has_ended_fails_the_others)
 {
 	for (uint32_t missing = 0; missing < NODES; missing++) {
 		struct step *s = step_without(missing, true, 0);
@@ -189,7 +189,7 @@ static void one_that_has_ended_fails_the_others(void **state)
  * srun never hears that it has been started; slurmd finds what it has left. One with
  * nodes below it, and one without.
  */
-static void one_that_is_killed_while_it_starts_fails_the_others(void **state)
+TEST(one_that_is_killed_while_it_starts_fails_the_others)
 {
 	for (uint32_t missing = 1; missing < NODES; missing += 3) {
 		struct step *s = step_without(missing, false, -ECONNREFUSED);
@@ -202,7 +202,7 @@ static void one_that_is_killed_while_it_starts_fails_the_others(void **state)
 	}
 }
 
-static void one_that_starts_late_is_waited_for(void **state)
+TEST(one_that_starts_late_is_waited_for)
 {
 	for (uint32_t missing = 0; missing < NODES; missing++) {
 		struct step *s = step_without(missing, false, 0);
@@ -215,7 +215,7 @@ static void one_that_starts_late_is_waited_for(void **state)
 }
 
 /* The node's slurmd does not answer, or does not know. */
-static void one_that_nobody_denies_is_waited_for(void **state)
+TEST(one_that_nobody_denies_is_waited_for)
 {
 	struct step *s = step_without(1, true, -EIO);
 
@@ -230,7 +230,7 @@ static bool slurmd_was_asked_again(void *arg)
 }
 
 /* The node had its socket, and did not listen yet. */
-static void one_that_is_refused_once_is_waited_for(void **state)
+TEST(one_that_is_refused_once_is_waited_for)
 {
 	struct step *s = step_with(NODES - 1, false, -EIO, 1);
 
@@ -240,7 +240,7 @@ static void one_that_is_refused_once_is_waited_for(void **state)
 }
 
 /* All ports where it ought to be were taken, and are free again. */
-static void one_that_listens_elsewhere_is_waited_for(void **state)
+TEST(one_that_listens_elsewhere_is_waited_for)
 {
 	struct step *s = step_without(1, false, -EIO);
 
@@ -299,26 +299,26 @@ static void failed_message_is_the_reason_of_the_failure(int tell_error,
 	step_end(s);
 }
 
-static void too_long_path_is_named_with_its_remedy(void **state)
+TEST(too_long_path_is_named_with_its_remedy)
 {
 	failed_message_is_the_reason_of_the_failure(
 		-ENAMETOOLONG,
 		"SlurmdSpoolDir=/a/long/path-of-%n has too long a path: shorten that to 92 bytes");
 }
 
-static void slurmd_that_is_away_is_named_with_its_remedy(void **state)
+TEST(slurmd_that_is_away_is_named_with_its_remedy)
 {
 	failed_message_is_the_reason_of_the_failure(
 		-EHOSTUNREACH, "slurmd of node n0 does not answer");
 }
 
-static void message_that_slurmd_cannot_deliver_is_named(void **state)
+TEST(message_that_slurmd_cannot_deliver_is_named)
 {
 	failed_message_is_the_reason_of_the_failure(
 		-EIO, "a message through slurmd of node n0");
 }
 
-static void message_is_sent_again_when_slurmd_is_back(void **state)
+TEST(message_is_sent_again_when_slurmd_is_back)
 {
 	struct step *s = step_that_needs_messages(-EHOSTUNREACH, NEVER_MS);
 
@@ -329,22 +329,4 @@ static void message_is_sent_again_when_slurmd_is_back(void **state)
 	for (uint32_t i = 0; i < 2; i++)
 		rank_expect(&s->c, i, "cmd=barrier_out");
 	step_end(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_has_ended_fails_the_others),
-		cmocka_unit_test(one_that_is_killed_while_it_starts_fails_the_others),
-		cmocka_unit_test(one_that_starts_late_is_waited_for),
-		cmocka_unit_test(one_that_is_refused_once_is_waited_for),
-		cmocka_unit_test(one_that_nobody_denies_is_waited_for),
-		cmocka_unit_test(one_that_listens_elsewhere_is_waited_for),
-		cmocka_unit_test(too_long_path_is_named_with_its_remedy),
-		cmocka_unit_test(slurmd_that_is_away_is_named_with_its_remedy),
-		cmocka_unit_test(message_that_slurmd_cannot_deliver_is_named),
-		cmocka_unit_test(message_is_sent_again_when_slurmd_is_back),
-	};
-
-	return cmocka_run_group_tests_name("agent-missing", tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static struct sockaddr *v6(struct sockaddr_in6 *a, const char *text)
 	return (struct sockaddr *)a;
 }
 
-static void has_the_form_of_mpi_pmi2(void **state)
+TEST(has_the_form_of_mpi_pmi2)
 {
 	struct sockaddr packet = { .sa_family = AF_PACKET };
 	struct sockaddr_in a[2] = { 0 };
@@ -46,7 +46,7 @@ static void has_the_form_of_mpi_pmi2(void **state)
 	assert_string_equal(out, "(n7)");
 }
 
-static void leaves_out_whole_entries_when_there_are_many(void **state)
+TEST(leaves_out_whole_entries_when_there_are_many)
 {
 	struct sockaddr_in a = { 0 };
 	struct ifaddrs list[100];
@@ -62,7 +62,7 @@ static void leaves_out_whole_entries_when_there_are_many(void **state)
 	assert_string_equal(out + strlen(out) - 11, ",10.0.0.7))");
 }
 
-static void knows_this_host(void **state)
+TEST(knows_this_host)
 {
 	char *out = netinfo_create();
 
@@ -70,15 +70,4 @@ static void knows_this_host(void **state)
 	assert_int_equal(out[0], '(');
 	assert_null(strstr(out, "127.0.0.1"));
 	free(out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(has_the_form_of_mpi_pmi2),
-		cmocka_unit_test(leaves_out_whole_entries_when_there_are_many),
-		cmocka_unit_test(knows_this_host),
-	};
-
-	return cmocka_run_group_tests_name("netinfo", tests, NULL, NULL);
 }

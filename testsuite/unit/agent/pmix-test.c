@@ -226,7 +226,7 @@ static void finalize(struct cluster *c)
 
 /* ---- tests ---- */
 
-static void fences_end_on_every_node(void **state)
+TEST(fences_end_on_every_node)
 {
 	struct cluster c;
 
@@ -241,7 +241,7 @@ static void fences_end_on_every_node(void **state)
 	close_step(&c);
 }
 
-static void large_data_arrive_whole_beside_pmi_barriers(void **state)
+TEST(large_data_arrive_whole_beside_pmi_barriers)
 {
 	struct cluster c;
 
@@ -258,7 +258,7 @@ static void large_data_arrive_whole_beside_pmi_barriers(void **state)
 	close_step(&c);
 }
 
-static void its_death_is_named_on_every_node(void **state)
+TEST(its_death_is_named_on_every_node)
 {
 	struct cluster c;
 
@@ -274,7 +274,7 @@ static void its_death_is_named_on_every_node(void **state)
 	close_step(&c);
 }
 
-static void half_a_message_is_no_message(void **state)
+TEST(half_a_message_is_no_message)
 {
 	struct cluster c;
 
@@ -287,7 +287,7 @@ static void half_a_message_is_no_message(void **state)
 	close_step(&c);
 }
 
-static void invalid_message_of_pmixd_closes_its_connection(void **state)
+TEST(invalid_message_of_pmixd_closes_its_connection)
 {
 	struct cluster c;
 	ssize_t n;
@@ -303,7 +303,7 @@ static void invalid_message_of_pmixd_closes_its_connection(void **state)
 	close_step(&c);
 }
 
-static void a_rank_that_ends_is_named(void **state)
+TEST(a_rank_that_ends_is_named)
 {
 	struct cluster c;
 
@@ -315,18 +315,4 @@ static void a_rank_that_ends_is_named(void **state)
 	expect_failed(0, 1,
 		      "rank 1 (node n1) exited with exit code 5 without finalizing PMIx");
 	close_step(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fences_end_on_every_node),
-		cmocka_unit_test(large_data_arrive_whole_beside_pmi_barriers),
-		cmocka_unit_test(its_death_is_named_on_every_node),
-		cmocka_unit_test(half_a_message_is_no_message),
-		cmocka_unit_test(invalid_message_of_pmixd_closes_its_connection),
-		cmocka_unit_test(a_rank_that_ends_is_named),
-	};
-
-	return cmocka_run_group_tests_name("agent-pmix", tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void pack(struct buf *b)
 	layout_destroy(layout);
 }
 
-static void all_of_it_arrives(void **state)
+TEST(all_of_it_arrives)
 {
 	struct layout *layout = make_layout();
 	const struct secret secret = { { 7 } };
@@ -112,7 +112,7 @@ static void all_of_it_arrives(void **state)
 	layout_destroy(layout);
 }
 
-static void setup_that_is_cut_or_too_long_is_rejected(void **state)
+TEST(setup_that_is_cut_or_too_long_is_rejected)
 {
 	struct setup s;
 	struct buf b;
@@ -130,7 +130,7 @@ static void setup_that_is_cut_or_too_long_is_rejected(void **state)
 	buf_free(&b);
 }
 
-static void another_version_is_known_as_one(void **state)
+TEST(another_version_is_known_as_one)
 {
 	struct setup s;
 	struct buf b;
@@ -141,7 +141,7 @@ static void another_version_is_known_as_one(void **state)
 	buf_free(&b);
 }
 
-static void a_message_arrives(void **state)
+TEST(a_message_arrives)
 {
 	const struct host_msg m = { HOST_CONNECT_BACK_SENT, 5, -ENOENT, "abc", 3 };
 	struct host_msg got;
@@ -159,16 +159,4 @@ static void a_message_arrives(void **state)
 		assert_int_equal(host_msg_unpack(&got, b.data, len), -EPROTO);
 	b.data[0] = HOST_TYPES;
 	assert_int_equal(host_msg_unpack(&got, b.data, b.len), -EPROTO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_of_it_arrives),
-		cmocka_unit_test(setup_that_is_cut_or_too_long_is_rejected),
-		cmocka_unit_test(another_version_is_known_as_one),
-		cmocka_unit_test(a_message_arrives),
-	};
-
-	return cmocka_run_group_tests_name("setup", tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static void expect_again(struct step *s, const char *before, const char *after)
 	assert_in_range(w.lines, 2, 7 + w.seconds);
 }
 
-static void a_long_wait_is_said_by_name(void **state)
+TEST(a_long_wait_is_said_by_name)
 {
 	struct step *s = new_step();
 
@@ -174,7 +174,7 @@ static void a_long_wait_is_said_by_name(void **state)
 }
 
 /* Groups are no part of the status. */
-static void a_group_that_waits_is_told_of_again(void **state)
+TEST(a_group_that_waits_is_told_of_again)
 {
 	struct step *s = new_step();
 
@@ -190,7 +190,7 @@ static void a_group_that_waits_is_told_of_again(void **state)
 }
 
 /* Nobody is told of fences that end. */
-static void short_waits_are_not_said(void **state)
+TEST(short_waits_are_not_said)
 {
 	struct step *s = new_step();
 
@@ -205,7 +205,7 @@ static void short_waits_are_not_said(void **state)
 	free(s);
 }
 
-static void too_long_a_wait_fails(void **state)
+TEST(too_long_a_wait_fails)
 {
 	struct step *s = new_step();
 
@@ -227,7 +227,7 @@ static void too_long_a_wait_fails(void **state)
 }
 
 /* Each node then gives up by itself, also when earlier fences were fine. */
-static void too_long_a_wait_fails_without_srun(void **state)
+TEST(too_long_a_wait_fails_without_srun)
 {
 	struct step *s = new_step();
 
@@ -312,7 +312,7 @@ static void ask_and_read(struct answer *a)
 	assert_true(cursor_done(&c));
 }
 
-static void a_tool_is_told_the_status(void **state)
+TEST(a_tool_is_told_the_status)
 {
 	struct step *s = new_step();
 	struct answer *a = malloc(sizeof(*a));
@@ -336,7 +336,7 @@ static void a_tool_is_told_the_status(void **state)
 }
 
 /* A node whose agent has ended is silent; the answer comes all the same. */
-static void silent_nodes_do_not_hold_up(void **state)
+TEST(silent_nodes_do_not_hold_up)
 {
 	struct step *s = new_step();
 	struct answer *a = malloc(sizeof(*a));
@@ -370,7 +370,7 @@ static void check_rest(const char *trace)
 	assert_true(served > 0);
 }
 
-static void traces_reach_srun(void **state)
+TEST(traces_reach_srun)
 {
 	struct step *s = new_step();
 
@@ -395,17 +395,6 @@ static void traces_reach_srun(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_long_wait_is_said_by_name),
-		cmocka_unit_test(a_group_that_waits_is_told_of_again),
-		cmocka_unit_test(short_waits_are_not_said),
-		cmocka_unit_test(too_long_a_wait_fails),
-		cmocka_unit_test(a_tool_is_told_the_status),
-		cmocka_unit_test(silent_nodes_do_not_hold_up),
-		cmocka_unit_test(too_long_a_wait_fails_without_srun),
-		cmocka_unit_test(traces_reach_srun),
-	};
-
 	alarm(LIMIT_S);
-	return cmocka_run_group_tests_name("agent-status", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static bool freeze_and_thaw(const struct freezer *f)
 	return froze;
 }
 
-static void a_signal_stops_it(void **state)
+TEST(a_signal_stops_it)
 {
 	pid_t pid = start_process();
 	int status;
@@ -111,7 +111,7 @@ static void a_signal_stops_it(void **state)
 	end_process(pid);
 }
 
-static void its_cgroup_freezes_it(void **state)
+TEST(its_cgroup_freezes_it)
 {
 	unsigned tried = 0;
 
@@ -121,21 +121,10 @@ static void its_cgroup_freezes_it(void **state)
 		skip(); /* no cgroups that this user may make */
 }
 
-static void exited_process_does_not_count_as_stopped(void **state)
+TEST(exited_process_does_not_count_as_stopped)
 {
 	pid_t pid = start_process();
 
 	end_process(pid);
 	assert_false(process_is_stopped(pid));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_signal_stops_it),
-		cmocka_unit_test(its_cgroup_freezes_it),
-		cmocka_unit_test(exited_process_does_not_count_as_stopped),
-	};
-
-	return cmocka_run_group_tests_name("stopped", tests, NULL, NULL);
 }

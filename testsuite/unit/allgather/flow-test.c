@@ -159,7 +159,7 @@ static void check(struct net *net)
 	}
 }
 
-static void blocks_reach_everybody_in_any_order(void **state)
+TEST(blocks_reach_everybody_in_any_order)
 {
 	static const uint32_t chunks[] = { 1, 3, 64, 100000 };
 
@@ -173,7 +173,7 @@ static void blocks_reach_everybody_in_any_order(void **state)
 		}
 }
 
-static void large_rings_complete(void **state)
+TEST(large_rings_complete)
 {
 	static const uint32_t sizes[] = { 99, 100, 257, 999, 1000 };
 
@@ -187,7 +187,7 @@ static void large_rings_complete(void **state)
 }
 
 /* A long block is passed on before all of it has come. */
-static void chunks_are_passed_on_at_once(void **state)
+TEST(chunks_are_passed_on_at_once)
 {
 	struct net *net = net_new(7, 10, 5);
 
@@ -205,7 +205,7 @@ static void chunks_are_passed_on_at_once(void **state)
 	net_free(net);
 }
 
-static void invalid_chunks_are_rejected(void **state)
+TEST(invalid_chunks_are_rejected)
 {
 	struct flow_chunk good = { .step = 0, .total = 100, .len = 40 };
 	struct flow_chunk wrong[] = {
@@ -238,7 +238,7 @@ static void invalid_chunks_are_rejected(void **state)
 
 /* ---- frames and bundles: what travels ---- */
 
-static void frames_survive_the_wire(void **state)
+TEST(frames_survive_the_wire)
 {
 	struct frame in = {
 		.kind = FRAME_CHUNK, .operation = 0x89abcdef,
@@ -289,7 +289,7 @@ static size_t make_bundle(char *out)
 	return bundle_size(entries, 3);
 }
 
-static void bundles_are_put_into_rank_order(void **state)
+TEST(bundles_are_put_into_rank_order)
 {
 	char bundle[200];
 	size_t len = make_bundle(bundle);
@@ -308,7 +308,7 @@ static void bundles_are_put_into_rank_order(void **state)
 	assert_int_equal(sink.culprit, 4);
 }
 
-static void blocks_of_another_length_are_told(void **state)
+TEST(blocks_of_another_length_are_told)
 {
 	char bundle[200];
 	size_t len = make_bundle(bundle);
@@ -320,7 +320,7 @@ static void blocks_of_another_length_are_told(void **state)
 }
 
 /* Cut or changed anywhere: an error or other bytes, never out of bounds. */
-static void wrong_bundles_do_no_harm(void **state)
+TEST(wrong_bundles_do_no_harm)
 {
 	char bundle[200];
 	size_t len = make_bundle(bundle);
@@ -342,20 +342,4 @@ static void wrong_bundles_do_no_harm(void **state)
 			bundle_scatter(bundle, len, &sink);
 			bundle[i] ^= 1 << bit;
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_reach_everybody_in_any_order),
-		cmocka_unit_test(large_rings_complete),
-		cmocka_unit_test(chunks_are_passed_on_at_once),
-		cmocka_unit_test(invalid_chunks_are_rejected),
-		cmocka_unit_test(frames_survive_the_wire),
-		cmocka_unit_test(bundles_are_put_into_rank_order),
-		cmocka_unit_test(blocks_of_another_length_are_told),
-		cmocka_unit_test(wrong_bundles_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void lead(struct group *g, int k)
 	group_finish(g, (size_t)k * 5000 + MEMBERS);
 }
 
-static void blocks_and_results_pass(void **state)
+TEST(blocks_and_results_pass)
 {
 	char token[GROUP_TOKEN_MAX];
 	struct group *g = leader_of(MEMBERS, token);
@@ -132,7 +132,7 @@ static int member_joins_and_dies(struct group *g, uint32_t index)
 	return 0;
 }
 
-static void a_dead_member_is_found(void **state)
+TEST(a_dead_member_is_found)
 {
 	char token[GROUP_TOKEN_MAX];
 	struct group *g = leader_of(MEMBERS, token);
@@ -164,7 +164,7 @@ static int member_waits_for_failure(struct group *g, uint32_t index)
 		       ? 0 : 2;
 }
 
-static void a_failure_reaches_the_members(void **state)
+TEST(a_failure_reaches_the_members)
 {
 	char token[GROUP_TOKEN_MAX];
 	struct group *g = leader_of(MEMBERS, token);
@@ -193,7 +193,7 @@ static pid_t leader_with_member(int *out)
 	_exit(3);
 }
 
-static void a_dead_leader_is_found(void **state)
+TEST(a_dead_leader_is_found)
 {
 	char token[GROUP_TOKEN_MAX], why[160];
 	struct group *g;
@@ -216,7 +216,7 @@ static void a_dead_leader_is_found(void **state)
 
 /* ---- what cannot be attached to ---- */
 
-static void wrong_tokens_are_refused(void **state)
+TEST(wrong_tokens_are_refused)
 {
 	char other[64], why[160];
 	const char *const wrong[] = { "", "x", "1", "-1:3", "1:-3", "0:0",
@@ -235,7 +235,7 @@ static void wrong_tokens_are_refused(void **state)
 	fclose(file);
 }
 
-static void a_limit_of_file_sizes_is_no_signal(void **state)
+TEST(a_limit_of_file_sizes_is_no_signal)
 {
 	struct rlimit old, low = { 1 << 20, 1 << 20 };
 	struct group *g;
@@ -247,18 +247,4 @@ static void a_limit_of_file_sizes_is_no_signal(void **state)
 	assert_int_equal(group_create(&g, MEMBERS, why, sizeof(why)), -EFBIG);
 	assert_non_null(strstr(why, "shared memory"));
 	setrlimit(RLIMIT_FSIZE, &old);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_and_results_pass),
-		cmocka_unit_test(a_dead_member_is_found),
-		cmocka_unit_test(a_failure_reaches_the_members),
-		cmocka_unit_test(a_dead_leader_is_found),
-		cmocka_unit_test(wrong_tokens_are_refused),
-		cmocka_unit_test(a_limit_of_file_sizes_is_no_signal),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,13 +15,13 @@ static uint32_t neighbour(uint32_t n, uint32_t place, enum ring_side side)
 }
 
 /* With both neighbours used at once nobody can be ready earlier. */
-static void steps_are_half_the_places(void **state)
+TEST(steps_are_half_the_places)
 {
 	for (uint32_t n = 1; n <= PLACES_MAX; n++)
 		assert_int_equal(schedule_steps(n), n - 1 - (n - 1) / 2);
 }
 
-static void each_send_has_a_matching_receive(void **state)
+TEST(each_send_has_a_matching_receive)
 {
 	for (uint32_t n = 2; n <= PLACES_MAX; n++)
 		for (uint32_t s = 0; s < schedule_steps(n); s++)
@@ -35,7 +35,7 @@ static void each_send_has_a_matching_receive(void **state)
 }
 
 /* A place has what it sends: its own, or what came in the step before. */
-static void only_what_is_there_is_sent(void **state)
+TEST(only_what_is_there_is_sent)
 {
 	for (uint32_t n = 2; n <= PLACES_MAX; n++)
 		for (uint32_t p = 0; p < n; p += 1 + n / 50)
@@ -79,7 +79,7 @@ static void check_place(uint32_t n, uint32_t place)
 		assert_true(have[b].first == 0 && have[b].end == TOTAL);
 }
 
-static void everybody_gets_every_byte_once(void **state)
+TEST(everybody_gets_every_byte_once)
 {
 	for (uint32_t n = 1; n <= PLACES_MAX; n++)
 		for (uint32_t p = 0; p < n; p += 1 + n / 20)
@@ -87,7 +87,7 @@ static void everybody_gets_every_byte_once(void **state)
 }
 
 /* No link carries more than any other, but for the odd byte. */
-static void both_directions_carry_the_same(void **state)
+TEST(both_directions_carry_the_same)
 {
 	for (uint32_t n = 2; n <= PLACES_MAX; n++) {
 		uint64_t bytes[SIDES] = { 0, 0 };
@@ -102,17 +102,4 @@ static void both_directions_carry_the_same(void **state)
 		assert_int_equal(bytes[0] + bytes[1], (n - 1) * TOTAL);
 		assert_true(bytes[SIDE_RIGHT] - bytes[SIDE_LEFT] <= 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_are_half_the_places),
-		cmocka_unit_test(each_send_has_a_matching_receive),
-		cmocka_unit_test(only_what_is_there_is_sent),
-		cmocka_unit_test(everybody_gets_every_byte_once),
-		cmocka_unit_test(both_directions_carry_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void expect(const struct setting *s, const char *why)
 			 why, s->refusal);
 }
 
-static void joining(void **state)
+TEST(joining)
 {
 	char name[64];
 
@@ -106,7 +106,7 @@ static int open_tcp(char *why)
 	return rc;
 }
 
-static void wrong_settings_of_tcp_are_rejected_with_a_reason(void **state)
+TEST(wrong_settings_of_tcp_are_rejected_with_a_reason)
 {
 	char name[64];
 
@@ -123,7 +123,7 @@ static void wrong_settings_of_tcp_are_rejected_with_a_reason(void **state)
 }
 
 /* Other nodes may have the interface: no reason to refuse the ring. */
-static void an_interface_that_is_not_here(void **state)
+TEST(an_interface_that_is_not_here)
 {
 	char why[TRANSPORT_REASON_MAX] = "";
 
@@ -133,7 +133,7 @@ static void an_interface_that_is_not_here(void **state)
 	assert_non_null(strstr(why, "interface none9 is up"));
 }
 
-static void lists(void **state)
+TEST(lists)
 {
 	struct join j = { .allowed = "tcp,pmi" };
 
@@ -144,7 +144,7 @@ static void lists(void **state)
 	assert_true(join_allows(&j, "verbs"));
 }
 
-static void switches(void **state)
+TEST(switches)
 {
 	static const char name[] = PREFIX "NOSHM";
 
@@ -156,17 +156,4 @@ static void switches(void **state)
 	setenv(name, "1", 1);
 	assert_true(setting_on(name));
 	unsetenv(name);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(joining),
-		cmocka_unit_test(wrong_settings_of_tcp_are_rejected_with_a_reason),
-		cmocka_unit_test(an_interface_that_is_not_here),
-		cmocka_unit_test(lists),
-		cmocka_unit_test(switches),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

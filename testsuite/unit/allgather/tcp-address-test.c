@@ -76,7 +76,7 @@ static const struct entry host[] = {
 	{ NULL, NULL, 0 },
 };
 
-static void loopback_is_left_out_beside_another_interface(void **state)
+TEST(loopback_is_left_out_beside_another_interface)
 {
 	char text[TRANSPORT_ADDRESS_MAX];
 
@@ -84,7 +84,7 @@ static void loopback_is_left_out_beside_another_interface(void **state)
 	assert_string_equal(text, "7+192.0.2.1+2001:db8::1");
 }
 
-static void loopback_is_used_where_it_is_alone(void **state)
+TEST(loopback_is_used_where_it_is_alone)
 {
 	static const struct entry alone[] = {
 		{ "lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK },
@@ -97,7 +97,7 @@ static void loopback_is_used_where_it_is_alone(void **state)
 	assert_string_equal(text, "7+127.0.0.1");
 }
 
-static void link_local_addresses_are_never_given(void **state)
+TEST(link_local_addresses_are_never_given)
 {
 	char text[TRANSPORT_ADDRESS_MAX];
 
@@ -107,15 +107,4 @@ static void link_local_addresses_are_never_given(void **state)
 	setenv(INTERFACE, "eth2", 1);
 	assert_int_equal(find(host, text), -ENODEV);
 	unsetenv(INTERFACE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loopback_is_left_out_beside_another_interface),
-		cmocka_unit_test(loopback_is_used_where_it_is_alone),
-		cmocka_unit_test(link_local_addresses_are_never_given),
-	};
-
-	return cmocka_run_group_tests_name("tcp-address", tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ static int send_message(struct element *e, enum ring_side side, unsigned k)
 
 /* ---- tests ---- */
 
-static void rings_of_every_size_connect(void **state)
+TEST(rings_of_every_size_connect)
 {
 	for (int size = 2; size <= ELEMENTS_MAX; size++)
 		close_ring(connected_ring(size));
@@ -245,7 +245,7 @@ static void burst(struct ring *r)
 	}
 }
 
-static void messages_arrive_whole_and_in_order(void **state)
+TEST(messages_arrive_whole_and_in_order)
 {
 	for (int size = 2; size <= 4; size++) {
 		struct ring *r = connected_ring(size);
@@ -257,7 +257,7 @@ static void messages_arrive_whole_and_in_order(void **state)
 }
 
 /* A neighbour that does not read is not sent to without end, and loses nothing. */
-static void a_transport_takes_no_more_than_it_can_hold(void **state)
+TEST(a_transport_takes_no_more_than_it_can_hold)
 {
 	struct ring *r = connected_ring(2);
 	unsigned sent = 0;
@@ -277,7 +277,7 @@ static void a_transport_takes_no_more_than_it_can_hold(void **state)
 	close_ring(r);
 }
 
-static void a_message_that_is_refused_comes_again(void **state)
+TEST(a_message_that_is_refused_comes_again)
 {
 	struct ring *r = connected_ring(3);
 
@@ -296,7 +296,7 @@ static bool second_is_told(struct ring *r)
 }
 
 /* A neighbour that closes has been heard: its messages come first, then the end. */
-static void messages_arrive_before_the_end(void **state)
+TEST(messages_arrive_before_the_end)
 {
 	struct ring *r = connected_ring(3);
 	struct element *first = &r->at[0];
@@ -326,7 +326,7 @@ static bool first_three_have_come(struct ring *r)
 }
 
 /* After an error from the owner, a side is silent; the other one works. */
-static void an_owner_that_refuses_hears_no_more(void **state)
+TEST(an_owner_that_refuses_hears_no_more)
 {
 	struct ring *r = connected_ring(3);
 
@@ -342,7 +342,7 @@ static void an_owner_that_refuses_hears_no_more(void **state)
 }
 
 /* Whatever is in an address: an error, no crash, and nothing is left open. */
-static void wrong_addresses_are_refused(void **state)
+TEST(wrong_addresses_are_refused)
 {
 	static const char *const wrong[] = {
 		"", "x", "+", "1+", "0+127.0.0.1", "70000+127.0.0.1",
@@ -364,7 +364,7 @@ static void wrong_addresses_are_refused(void **state)
 }
 
 /* A cut makes an address wrong, or the address reaches nobody. */
-static void truncated_addresses_do_not_crash(void **state)
+TEST(truncated_addresses_do_not_crash)
 {
 	struct ring *r = open_ring(2);
 	size_t n = strlen(r->at[1].address);
@@ -385,7 +385,7 @@ static void truncated_addresses_do_not_crash(void **state)
 	close_ring(r);
 }
 
-static void closing_early_is_allowed(void **state)
+TEST(closing_early_is_allowed)
 {
 	struct ring *r = open_ring(3);
 
@@ -412,17 +412,6 @@ static bool usable(const struct transport_ops *candidate)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rings_of_every_size_connect),
-		cmocka_unit_test(messages_arrive_whole_and_in_order),
-		cmocka_unit_test(a_transport_takes_no_more_than_it_can_hold),
-		cmocka_unit_test(a_message_that_is_refused_comes_again),
-		cmocka_unit_test(messages_arrive_before_the_end),
-		cmocka_unit_test(an_owner_that_refuses_hears_no_more),
-		cmocka_unit_test(wrong_addresses_are_refused),
-		cmocka_unit_test(truncated_addresses_do_not_crash),
-		cmocka_unit_test(closing_early_is_allowed),
-	};
 	const char *only = getenv("PMI2X_ALLGATHER_TRANSPORT");
 	int failed = 0, ran = 0;
 
@@ -431,8 +420,7 @@ int main(void)
 		if ((only && strcmp(only, ops->name)) || !usable(ops))
 			continue;
 		ran++;
-		failed += cmocka_run_group_tests_name(ops->name, tests, NULL,
-						      NULL);
+		failed += unit_run(ops->name, NULL, NULL);
 	}
 	return failed ? 1 : ran ? 0 : 77;
 }

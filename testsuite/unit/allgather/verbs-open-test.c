@@ -94,21 +94,21 @@ static int reset(void **state)
 
 /* ---- tests ---- */
 
-static void a_machine_without_devices_says_so(void **state)
+TEST_WITH(a_machine_without_devices_says_so, reset, NULL)
 {
 	refused(-ENODEV, "no RDMA device");
 	fake.devices[0] = (struct fake_device){ "a", { infiniband(DOWN, 1) } };
 	refused(-ENODEV, "port that is up");
 }
 
-static void infiniband_comes_before_faster_ethernet(void **state)
+TEST_WITH(infiniband_comes_before_faster_ethernet, reset, NULL)
 {
 	fake.devices[0] = (struct fake_device){ "e", { ethernet(UP, 64) } };
 	fake.devices[1] = (struct fake_device){ "i", { infiniband(UP, 16) } };
 	expect("i", 1, FABRIC_INFINIBAND, 0);
 }
 
-static void the_faster_port_that_is_up_is_taken(void **state)
+TEST_WITH(the_faster_port_that_is_up_is_taken, reset, NULL)
 {
 	fake.devices[0] = (struct fake_device){
 		"a", { infiniband(UP, 16), infiniband(UP, 32) } };
@@ -117,7 +117,7 @@ static void the_faster_port_that_is_up_is_taken(void **state)
 	expect("a", 2, FABRIC_INFINIBAND, 0);
 }
 
-static void roce_2_over_ipv4_comes_first(void **state)
+TEST_WITH(roce_2_over_ipv4_comes_first, reset, NULL)
 {
 	fake.devices[0] = (struct fake_device){ "e", { ethernet(UP, 1) } };
 	expect("e", 1, FABRIC_ROCE_2_IPV4, 3);
@@ -129,7 +129,7 @@ static void roce_2_over_ipv4_comes_first(void **state)
 	expect("e", 1, FABRIC_ROCE_1, 0);
 }
 
-static void the_environment_chooses(void **state)
+TEST_WITH(the_environment_chooses, reset, NULL)
 {
 	fake.devices[0] = (struct fake_device){
 		"a", { infiniband(UP, 16), infiniband(UP, 32) } };
@@ -145,7 +145,7 @@ static void the_environment_chooses(void **state)
 	refused(-EINVAL, "NAME:PORT");
 }
 
-static void a_route_within_a_subnet_needs_no_gid(void **state)
+TEST_WITH(a_route_within_a_subnet_needs_no_gid, reset, NULL)
 {
 	struct verbs_device d = { .port = { .fabric = FABRIC_INFINIBAND } };
 	union ibv_gid near = { .raw = { 0xfe, 0x80, [15] = 1 } };
@@ -167,7 +167,7 @@ static void a_route_within_a_subnet_needs_no_gid(void **state)
 }
 
 /* Whichever call fails: an error with a reason, and nothing stays open. */
-static void every_failure_closes_what_was_opened(void **state)
+TEST_WITH(every_failure_closes_what_was_opened, reset, NULL)
 {
 	char why[TRANSPORT_REASON_MAX];
 	struct transport *t;
@@ -188,7 +188,7 @@ static void every_failure_closes_what_was_opened(void **state)
 	assert_int_equal(fake.open, 0);
 }
 
-static void connecting_fails_with_a_reason(void **state)
+TEST_WITH(connecting_fails_with_a_reason, reset, NULL)
 {
 	char why[TRANSPORT_REASON_MAX], address[TRANSPORT_ADDRESS_MAX];
 	struct transport_peer peer = { .address = address };
@@ -210,7 +210,7 @@ static void connecting_fails_with_a_reason(void **state)
 	}
 }
 
-static void a_limit_of_locked_memory_is_named(void **state)
+TEST_WITH(a_limit_of_locked_memory_is_named, reset, NULL)
 {
 	struct rlimit before, low;
 	int call = 1;
@@ -230,25 +230,4 @@ static void a_limit_of_locked_memory_is_named(void **state)
 	}
 	assert_non_null(strstr(why, "ulimit -l"));
 	setrlimit(RLIMIT_MEMLOCK, &before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_machine_without_devices_says_so, reset),
-		cmocka_unit_test_setup(infiniband_comes_before_faster_ethernet,
-				       reset),
-		cmocka_unit_test_setup(the_faster_port_that_is_up_is_taken,
-				       reset),
-		cmocka_unit_test_setup(roce_2_over_ipv4_comes_first, reset),
-		cmocka_unit_test_setup(the_environment_chooses, reset),
-		cmocka_unit_test_setup(a_route_within_a_subnet_needs_no_gid,
-				       reset),
-		cmocka_unit_test_setup(every_failure_closes_what_was_opened,
-				       reset),
-		cmocka_unit_test_setup(connecting_fails_with_a_reason, reset),
-		cmocka_unit_test_setup(a_limit_of_locked_memory_is_named, reset),
-	};
-
-	return cmocka_run_group_tests_name("verbs-open", tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void assert_wire(const char *want)
 
 /* ---- alone ---- */
 
-static void alone_puts_and_gets(void **state)
+TEST(alone_puts_and_gets)
 {
 	char value[8], left[8], right[8], buffer[PMI2X_MAXLENGTH];
 	int len, rank, size, found;
@@ -65,7 +65,7 @@ static void alone_puts_and_gets(void **state)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-static void alone_serves_pmi1(void **state)
+TEST(alone_serves_pmi1)
 {
 	char name[256], other[256], value[64], options[4];
 	int spawned, n, ranks[1];
@@ -133,7 +133,7 @@ static bool has_no_session(void)
 	return PMIX_Version()[0] != '\0' && PMIX_View_free(NULL) == 0;
 }
 
-static void refuses_calls_outside_a_session(void **state)
+TEST(refuses_calls_outside_a_session)
 {
 	char text[8];
 	int n;
@@ -157,7 +157,7 @@ static void refuses_calls_outside_a_session(void **state)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-static void refuses_a_bad_pmi_fd(void **state)
+TEST(refuses_a_bad_pmi_fd)
 {
 	static const char *const bad[] = { "", "x", "3x", "-1", "99999999999",
 					   "1000000" };
@@ -176,7 +176,7 @@ static void refuses_a_bad_pmi_fd(void **state)
 	assert_int_equal(PMI2_Initialized(), 0);
 }
 
-static void checks_its_arguments(void **state)
+TEST(checks_its_arguments)
 {
 	char value[PMI2_MAX_VALLEN + 1], text[8];
 	int n;
@@ -200,7 +200,7 @@ static void checks_its_arguments(void **state)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-static void a_forked_child_is_refused(void **state)
+TEST(a_forked_child_is_refused)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 	int status;
@@ -242,7 +242,7 @@ static bool open_in_a_child(void)
 	return status == 0;
 }
 
-static void agent_sees_a_second_program_that_a_program_starts(void **state)
+TEST(agent_sees_a_second_program_that_a_program_starts)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 
@@ -252,7 +252,7 @@ static void agent_sees_a_second_program_that_a_program_starts(void **state)
 	fake_stop(f);
 }
 
-static void answer_to_a_second_program_is_not_taken_for_its_own(void **state)
+TEST(answer_to_a_second_program_is_not_taken_for_its_own)
 {
 	struct fake *f = fake_start(&(struct fake_options){
 		.garbage_cmd = "kvs-fence",
@@ -267,7 +267,7 @@ static void answer_to_a_second_program_is_not_taken_for_its_own(void **state)
 	fake_stop(f);
 }
 
-static void no_other_program_gets_the_connection_of_a_session(void **state)
+TEST(no_other_program_gets_the_connection_of_a_session)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
 
@@ -283,7 +283,7 @@ static void no_other_program_gets_the_connection_of_a_session(void **state)
 
 /* ---- with servers that know no extension ---- */
 
-static void speaks_to_a_stock_server(void **state)
+TEST(speaks_to_a_stock_server)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
 	char text[256];
@@ -320,7 +320,7 @@ static void speaks_to_a_stock_server(void **state)
 	fake_stop(f);
 }
 
-static void starts_again_on_the_same_descriptor(void **state)
+TEST(starts_again_on_the_same_descriptor)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 
@@ -350,7 +350,7 @@ static void gathers_with_keys(const char *value, size_t len)
 	free(all);
 }
 
-static void extensions_fall_back(void **state)
+TEST(extensions_fall_back)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
 	char binary[4000], left[32], right[32], back[4000];
@@ -377,7 +377,7 @@ static void extensions_fall_back(void **state)
 	fake_stop(f);
 }
 
-static void speaks_pmi1_where_pmi2_is_refused(void **state)
+TEST(speaks_pmi1_where_pmi2_is_refused)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .pmi1_only = true });
 	const char *argv[] = { "-x", NULL };
@@ -414,7 +414,7 @@ static void speaks_pmi1_where_pmi2_is_refused(void **state)
 	fake_stop(f);
 }
 
-static void can_be_told_to_speak_pmi1(void **state)
+TEST(can_be_told_to_speak_pmi1)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 	int spawned;
@@ -428,7 +428,7 @@ static void can_be_told_to_speak_pmi1(void **state)
 	fake_stop(f);
 }
 
-static void spawns(void **state)
+TEST(spawns)
 {
 	struct fake *f = fake_start(&(struct fake_options){ 0 });
 	const char *argv[] = { "-x;y", "" };
@@ -456,27 +456,4 @@ static void spawns(void **state)
 			 PMI2_ERR_INVALID_ARG);
 	assert_int_equal(PMI2_Finalize(), 0);
 	fake_stop(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alone_puts_and_gets),
-		cmocka_unit_test(alone_serves_pmi1),
-		cmocka_unit_test(refuses_calls_outside_a_session),
-		cmocka_unit_test(refuses_a_bad_pmi_fd),
-		cmocka_unit_test(checks_its_arguments),
-		cmocka_unit_test(a_forked_child_is_refused),
-		cmocka_unit_test(agent_sees_a_second_program_that_a_program_starts),
-		cmocka_unit_test(answer_to_a_second_program_is_not_taken_for_its_own),
-		cmocka_unit_test(no_other_program_gets_the_connection_of_a_session),
-		cmocka_unit_test(speaks_to_a_stock_server),
-		cmocka_unit_test(starts_again_on_the_same_descriptor),
-		cmocka_unit_test(extensions_fall_back),
-		cmocka_unit_test(speaks_pmi1_where_pmi2_is_refused),
-		cmocka_unit_test(can_be_told_to_speak_pmi1),
-		cmocka_unit_test(spawns),
-	};
-
-	return cmocka_run_group_tests_name("client", tests, NULL, NULL);
 }

@@ -354,40 +354,27 @@ static int one_leaves(int rank)
 	return 0;
 }
 
-static void ranks_use_everything(void **state)
+TEST(ranks_use_everything)
 {
 	run(uses_everything);
 }
 
-static void ranks_without_mapping(void **state)
+TEST(ranks_without_mapping)
 {
 	run(without_mapping);
 }
 
-static void ranks_without_extension(void **state)
+TEST(ranks_without_extension)
 {
 	run(without_extension);
 }
 
-static void ranks_of_all_kinds_in_one_step(void **state)
+TEST(ranks_of_all_kinds_in_one_step)
 {
 	run(mixed);
 }
 
-static void a_rank_that_leaves_fails_the_fence(void **state)
+TEST(a_rank_that_leaves_fails_the_fence)
 {
 	run(one_leaves);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_use_everything),
-		cmocka_unit_test(ranks_without_mapping),
-		cmocka_unit_test(ranks_without_extension),
-		cmocka_unit_test(ranks_of_all_kinds_in_one_step),
-		cmocka_unit_test(a_rank_that_leaves_fails_the_fence),
-	};
-
-	return cmocka_run_group_tests_name("client-engine", tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void get(const char *key, const char *want)
 	assert_int_equal(n, strlen(want));
 }
 
-static void gets_without_a_message(void **state)
+TEST(gets_without_a_message)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 
@@ -75,7 +75,7 @@ static void gets_without_a_message(void **state)
 	stop(f);
 }
 
-static void pmi1_gets_without_a_message(void **state)
+TEST(pmi1_gets_without_a_message)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 	char name[256], text[64];
@@ -102,7 +102,7 @@ static void pmi1_gets_without_a_message(void **state)
 	fake_stop(f);
 }
 
-static void works_without_a_mapping(void **state)
+TEST(works_without_a_mapping)
 {
 	struct fake *f;
 	char all[FAKE_SIZE * PMI2X_MAXLENGTH];
@@ -121,7 +121,7 @@ static void works_without_a_mapping(void **state)
 	unsetenv("PMI2X_NOSHM");
 }
 
-static void can_be_told_to_be_plain(void **state)
+TEST(can_be_told_to_be_plain)
 {
 	struct fake *f;
 
@@ -136,7 +136,7 @@ static void can_be_told_to_be_plain(void **state)
 	unsetenv("PMI2X_DISABLE");
 }
 
-static void keeps_no_descriptor(void **state)
+TEST(keeps_no_descriptor)
 {
 	int before = open_descriptors();
 	struct fake *f = fake_start(&(struct fake_options){
@@ -149,7 +149,7 @@ static void keeps_no_descriptor(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
-static void sends_large_batches_early(void **state)
+TEST(sends_large_batches_early)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char *value = malloc(PMI2X_MAX_VALLEN);
@@ -178,7 +178,7 @@ static void sends_large_batches_early(void **state)
 }
 
 /* The process that inherited PMI_FD first may have made it non-blocking. */
-static void works_on_a_non_blocking_descriptor(void **state)
+TEST(works_on_a_non_blocking_descriptor)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 	char *value = calloc(1, PMI2X_MAX_VALLEN);
@@ -196,7 +196,7 @@ static void works_on_a_non_blocking_descriptor(void **state)
 
 /* ---- gathers ---- */
 
-static void gathers_into_slots(void **state)
+TEST(gathers_into_slots)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char all[FAKE_SIZE * PMI2X_MAXLENGTH], small[FAKE_SIZE * 2];
@@ -216,7 +216,7 @@ static void gathers_into_slots(void **state)
 	stop(f);
 }
 
-static void invalid_gathers_and_values_have_their_error(void **state)
+TEST(invalid_gathers_and_values_have_their_error)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	PMIX_Request request;
@@ -239,7 +239,7 @@ static void invalid_gathers_and_values_have_their_error(void **state)
 	stop(f);
 }
 
-static void views_without_a_region_are_private_copies(void **state)
+TEST(views_without_a_region_are_private_copies)
 {
 	static const struct fake_options without[] = {
 		{ .extended = true, .no_region = true }, { .extended = false },
@@ -264,7 +264,7 @@ static void views_without_a_region_are_private_copies(void **state)
 	}
 }
 
-static void shows_gathers_in_place(void **state)
+TEST(shows_gathers_in_place)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	PMIX_View *view, *other;
@@ -286,7 +286,7 @@ static void shows_gathers_in_place(void **state)
 	assert_int_equal(PMIX_View_free(other), 0);
 }
 
-static void rings(void **state)
+TEST(rings)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char left[4], right[4];
@@ -341,18 +341,18 @@ static void completes_in_any_order(struct fake_options options)
 	stop(f);
 }
 
-static void extended_requests_complete_in_any_order(void **state)
+TEST(extended_requests_complete_in_any_order)
 {
 	completes_in_any_order((struct fake_options){ .extended = true,
 						      .reverse = true });
 }
 
-static void plain_requests_complete_in_any_order(void **state)
+TEST(plain_requests_complete_in_any_order)
 {
 	completes_in_any_order((struct fake_options){ 0 });
 }
 
-static void refuses_stale_and_made_up_requests(void **state)
+TEST(refuses_stale_and_made_up_requests)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	PMIX_Request stale, next;
@@ -377,7 +377,7 @@ static void refuses_stale_and_made_up_requests(void **state)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-static void finalize_completes_what_nobody_waited_for(void **state)
+TEST(finalize_completes_what_nobody_waited_for)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char *all = malloc(FAKE_SIZE * PMI2X_MAXLENGTH);
@@ -391,7 +391,7 @@ static void finalize_completes_what_nobody_waited_for(void **state)
 	stop(f);
 }
 
-static void limits_requests(void **state)
+TEST(limits_requests)
 {
 	PMIX_Request r;
 	int n = 0;
@@ -405,7 +405,7 @@ static void limits_requests(void **state)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-static void reports_a_refused_fence(void **state)
+TEST(reports_a_refused_fence)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true,
 						       .refuse_fence = true });
@@ -419,7 +419,7 @@ static void reports_a_refused_fence(void **state)
 }
 
 /* Values of a put that succeeded are in the next fence, or there is none. */
-static void no_fence_without_what_was_put(void **state)
+TEST(no_fence_without_what_was_put)
 {
 	static char big[PMI2X_MAX_VALLEN];
 	struct fake *f = start(&(struct fake_options){ .extended = true,
@@ -462,37 +462,8 @@ static void mvapich_gathers(const struct fake_options *options)
 	stop(f);
 }
 
-static void mvapich_names_work(void **state)
+TEST(mvapich_names_work)
 {
 	mvapich_gathers(&(struct fake_options){ .extended = true });
 	mvapich_gathers(&(struct fake_options){ 0 });
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gets_without_a_message),
-		cmocka_unit_test(pmi1_gets_without_a_message),
-		cmocka_unit_test(works_without_a_mapping),
-		cmocka_unit_test(can_be_told_to_be_plain),
-		cmocka_unit_test(keeps_no_descriptor),
-		cmocka_unit_test(sends_large_batches_early),
-		cmocka_unit_test(works_on_a_non_blocking_descriptor),
-		cmocka_unit_test(gathers_into_slots),
-		cmocka_unit_test(invalid_gathers_and_values_have_their_error),
-		cmocka_unit_test(shows_gathers_in_place),
-		cmocka_unit_test(views_without_a_region_are_private_copies),
-		cmocka_unit_test(rings),
-		cmocka_unit_test(extended_requests_complete_in_any_order),
-		cmocka_unit_test(plain_requests_complete_in_any_order),
-		cmocka_unit_test(refuses_stale_and_made_up_requests),
-		cmocka_unit_test(finalize_completes_what_nobody_waited_for),
-		cmocka_unit_test(limits_requests),
-		cmocka_unit_test(reports_a_refused_fence),
-		cmocka_unit_test(no_fence_without_what_was_put),
-		cmocka_unit_test(mvapich_names_work),
-	};
-
-	return cmocka_run_group_tests_name("client-extension", tests, NULL,
-					   NULL);
 }

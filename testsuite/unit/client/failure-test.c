@@ -35,12 +35,12 @@ static void fails_at_the_fence(const char *bytes, size_t len, bool hang_up)
 	fake_stop(f);
 }
 
-static void server_dies_before_its_answer(void **state)
+TEST(server_dies_before_its_answer)
 {
 	fails_at_the_fence("", 0, true);
 }
 
-static void server_dies_within_its_answer(void **state)
+TEST(server_dies_within_its_answer)
 {
 	static const char whole[] = "33    cmd=kvs-fence-response;rc=0;xx=y;";
 
@@ -49,7 +49,7 @@ static void server_dies_within_its_answer(void **state)
 }
 
 /* Nothing comes over the socket while a rank waits for its slot's reply. */
-static void server_dies_with_entries_in_its_slots(void **state)
+TEST(server_dies_with_entries_in_its_slots)
 {
 	struct fake *f = fake_start(&(struct fake_options){
 		.extended = true,
@@ -89,7 +89,7 @@ static void *ring_that_fails(void *arg)
 }
 
 /* The board has room for one answer; nobody waits for the other thread. */
-static void a_ring_beside_another_uses_the_socket(void **state)
+TEST(a_ring_beside_another_uses_the_socket)
 {
 	struct fake *f = fake_start(&(struct fake_options){
 		.extended = true,
@@ -114,7 +114,7 @@ static void a_ring_beside_another_uses_the_socket(void **state)
 	fake_stop(f);
 }
 
-static void server_sends_garbage(void **state)
+TEST(server_sends_garbage)
 {
 	static const char *const garbage[] = {
 		"hello, world\n",
@@ -131,7 +131,7 @@ static void server_sends_garbage(void **state)
 	fails_at_the_fence("\0\0\0\0\0\0\0\0", 8, false);
 }
 
-static void server_lies_at_init(void **state)
+TEST(server_lies_at_init)
 {
 	static const char *const lies[] = {
 		"41    cmd=fullinit-response;rc=0;rank=9;size=4;",
@@ -155,7 +155,7 @@ static void server_lies_at_init(void **state)
 }
 
 /* A PMI error code is no number of ranks. */
-static void server_refuses_the_mapping(void **state)
+TEST(server_refuses_the_mapping)
 {
 	static const char refusal[] =
 		"35    cmd=info-getjobattr-response;rc=14;";
@@ -176,7 +176,7 @@ static void server_refuses_the_mapping(void **state)
 
 /* An agent that names places outside the region, or too few values. */
 /* The error of a collective names the process that made it fail. */
-static void the_words_of_a_refusal_are_kept(void **state)
+TEST(the_words_of_a_refusal_are_kept)
 {
 	static const char refusal[] = "60    cmd=kvs-fence-response;rc=14;"
 				      "errmsg=rank 3 (node n1) exited;";
@@ -197,7 +197,7 @@ static void the_words_of_a_refusal_are_kept(void **state)
 	fake_stop(f);
 }
 
-static void server_lies_about_a_gather(void **state)
+TEST(server_lies_about_a_gather)
 {
 	static const char *const lies[] = {
 		"56    cmd=pmi2x-allgather-response;rc=0;"
@@ -234,7 +234,7 @@ static void *fence(void *arg)
 	return NULL;
 }
 
-static void death_reaches_every_thread(void **state)
+TEST(death_reaches_every_thread)
 {
 	struct fake *f = fake_start(&(struct fake_options){
 		.extended = true,
@@ -258,22 +258,4 @@ static void death_reaches_every_thread(void **state)
 	PMI2_Finalize();
 	unsetenv("PMI2X_NOSHM");
 	fake_stop(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(server_dies_before_its_answer),
-		cmocka_unit_test(server_dies_within_its_answer),
-		cmocka_unit_test(server_dies_with_entries_in_its_slots),
-		cmocka_unit_test(a_ring_beside_another_uses_the_socket),
-		cmocka_unit_test(server_sends_garbage),
-		cmocka_unit_test(server_lies_at_init),
-		cmocka_unit_test(server_refuses_the_mapping),
-		cmocka_unit_test(the_words_of_a_refusal_are_kept),
-		cmocka_unit_test(server_lies_about_a_gather),
-		cmocka_unit_test(death_reaches_every_thread),
-	};
-
-	return cmocka_run_group_tests_name("client-failure", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void get(const char *key, const char *want)
 		assert_string_equal(text, want);
 }
 
-static void alone_waits_for_nobody(void **state)
+TEST(alone_waits_for_nobody)
 {
 	int spawned, own = 0, other = 1;
 
@@ -78,7 +78,7 @@ static void names_groups_as_the_wire_does(struct fake *f)
 	assert_string_equal(fake_group(f), "WORLD:" TAG_A);
 }
 
-static void goes_over_the_extension(void **state)
+TEST(goes_over_the_extension)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true,
 						       .groups = true });
@@ -90,7 +90,7 @@ static void goes_over_the_extension(void **state)
 	stop(f);
 }
 
-static void goes_over_pmi1(void **state)
+TEST(goes_over_pmi1)
 {
 	struct fake *f = start(&(struct fake_options){ .pmi1_only = true,
 						       .groups = true });
@@ -105,7 +105,7 @@ static void goes_over_pmi1(void **state)
 /*
  * Values that a group's barrier has brought are with the server until the next fence.
  */
-static void gets_what_members_put(void **state)
+TEST(gets_what_members_put)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true,
 						       .groups = true });
@@ -127,7 +127,7 @@ static void gets_what_members_put(void **state)
 	stop(f);
 }
 
-static void fails_when_what_was_put_is_refused(void **state)
+TEST(fails_when_what_was_put_is_refused)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true,
 						       .groups = true,
@@ -149,14 +149,14 @@ static void has_no_groups(const struct fake_options *options)
 	stop(f);
 }
 
-static void says_when_the_server_has_no_groups(void **state)
+TEST(says_when_the_server_has_no_groups)
 {
 	has_no_groups(&(struct fake_options){ .extended = true });
 	has_no_groups(&(struct fake_options){ .pmi1_only = true });
 	has_no_groups(&(struct fake_options){ .groups = true }); /* plain PMI-2 */
 }
 
-static void refuses_what_is_no_group(void **state)
+TEST(refuses_what_is_no_group)
 {
 	static const int twice[] = { 1, 2, 1 }, unknown[] = { 1, FAKE_SIZE },
 			 negative[] = { 1, -1 }, foreign[] = { 0, 2 };
@@ -208,7 +208,7 @@ static void threads_are_in_different_groups(const struct fake_options *options)
 	stop(f);
 }
 
-static void serves_threads(void **state)
+TEST(serves_threads)
 {
 	threads_are_in_different_groups(&(struct fake_options){
 		.extended = true, .groups = true, .hold_fences = true });
@@ -218,20 +218,4 @@ static void serves_threads(void **state)
 	threads_are_in_different_groups(&(struct fake_options){
 		.pmi1_only = true, .groups = true, .hold_fences = true,
 		.refuse_tag = TAG_A, .reverse = true });
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alone_waits_for_nobody),
-		cmocka_unit_test(goes_over_the_extension),
-		cmocka_unit_test(goes_over_pmi1),
-		cmocka_unit_test(gets_what_members_put),
-		cmocka_unit_test(fails_when_what_was_put_is_refused),
-		cmocka_unit_test(says_when_the_server_has_no_groups),
-		cmocka_unit_test(refuses_what_is_no_group),
-		cmocka_unit_test(serves_threads),
-	};
-
-	return cmocka_run_group_tests_name("client-group", tests, NULL, NULL);
 }

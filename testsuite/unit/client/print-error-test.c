@@ -39,7 +39,7 @@ static bool pipe_signal_pending(void)
 	return sigismember(&pending, SIGPIPE) == 1;
 }
 
-static void a_text_arrives_in_one_piece(void **state)
+TEST(a_text_arrives_in_one_piece)
 {
 	int saved, from = take_stderr(&saved);
 	char text[64] = "";
@@ -53,7 +53,7 @@ static void a_text_arrives_in_one_piece(void **state)
 	close(from);
 }
 
-static void a_long_text_is_cut_and_ends_its_line(void **state)
+TEST(a_long_text_is_cut_and_ends_its_line)
 {
 	int saved, from = take_stderr(&saved);
 	char *text = calloc(1, 2 * ERROR_TEXT_MAX);
@@ -70,7 +70,7 @@ static void a_long_text_is_cut_and_ends_its_line(void **state)
 }
 
 /* The default action would end this process. */
-static void a_broken_pipe_raises_nothing(void **state)
+TEST(a_broken_pipe_raises_nothing)
 {
 	sigset_t mask;
 	int saved;
@@ -84,7 +84,7 @@ static void a_broken_pipe_raises_nothing(void **state)
 	assert_false(sigismember(&mask, SIGPIPE));
 }
 
-static void the_signal_of_somebody_else_stays(void **state)
+TEST(the_signal_of_somebody_else_stays)
 {
 	sigset_t pipe_only;
 	int saved, number;
@@ -99,16 +99,4 @@ static void the_signal_of_somebody_else_stays(void **state)
 	assert_true(pipe_signal_pending());
 	assert_int_equal(sigwait(&pipe_only, &number), 0);
 	assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &pipe_only, NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_text_arrives_in_one_piece),
-		cmocka_unit_test(a_long_text_is_cut_and_ends_its_line),
-		cmocka_unit_test(a_broken_pipe_raises_nothing),
-		cmocka_unit_test(the_signal_of_somebody_else_stays),
-	};
-
-	return cmocka_run_group_tests_name("print-error", tests, NULL, NULL);
 }

@@ -104,14 +104,14 @@ static void refuse_each(const struct fake_options *options, enum refusal what)
 static const struct fake_options plain, extended = { .extended = true },
 	no_region = { .extended = true, .no_region = true };
 
-static void survives_without_memory(void **state)
+TEST(survives_without_memory)
 {
 	refuse_each(&plain, REFUSE_MEMORY);
 	refuse_each(&extended, REFUSE_MEMORY);
 	refuse_each(&no_region, REFUSE_MEMORY);
 }
 
-static void survives_a_system_that_refuses(void **state)
+TEST(survives_a_system_that_refuses)
 {
 	refuse_each(&plain, REFUSE_SYSTEM);
 	refuse_each(&extended, REFUSE_SYSTEM);
@@ -185,7 +185,7 @@ static void fence_after(const struct fake_options *options)
 	assert_true(outlived > 3);
 }
 
-static void puts_are_found_after_the_fence(void **state)
+TEST(puts_are_found_after_the_fence)
 {
 	fence_after(&extended);
 	fence_after(&no_region);
@@ -193,15 +193,9 @@ static void puts_are_found_after_the_fence(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(survives_without_memory),
-		cmocka_unit_test(survives_a_system_that_refuses),
-		cmocka_unit_test(puts_are_found_after_the_fence),
-	};
-
 	alarm(LIMIT_S);
 	/* Every refusal is reported; nobody wants to read them all. */
 	if (!freopen("/dev/null", "w", stderr))
 		return 1;
-	return cmocka_run_group_tests_name("client-refusal", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

@@ -157,7 +157,7 @@ static int finish(struct call *call)
 	return wrong;
 }
 
-static void one_thread_posts_before_it_waits(void **state)
+TEST(one_thread_posts_before_it_waits)
 {
 	struct call calls[CALLS];
 	struct server s;
@@ -203,7 +203,7 @@ static void *tell_in_turn(void *conn)
 	return (void *)wrong;
 }
 
-static void threads_wait_and_send_at_once(void **state)
+TEST(threads_wait_and_send_at_once)
 {
 	void *(*const work[])(void *) = { ask_in_turn, ask_at_once,
 					  tell_in_turn, ask_in_turn };
@@ -237,7 +237,7 @@ static void *read_little(void *fd)
 	return NULL;
 }
 
-static void a_server_that_goes_ends_a_request_that_is_sent_in_part(void **state)
+TEST(a_server_that_goes_ends_a_request_that_is_sent_in_part)
 {
 	struct call call;
 	pthread_t thread;
@@ -261,13 +261,6 @@ static void a_server_that_goes_ends_a_request_that_is_sent_in_part(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread_posts_before_it_waits),
-		cmocka_unit_test(threads_wait_and_send_at_once),
-		cmocka_unit_test(
-			a_server_that_goes_ends_a_request_that_is_sent_in_part),
-	};
-
 	alarm(LIMIT_S);
-	return cmocka_run_group_tests_name("client-stall", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

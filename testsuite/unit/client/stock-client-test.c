@@ -297,7 +297,7 @@ static void assert_contains(const struct pmi_message *b,
 	}
 }
 
-static void both_libraries_say_the_same(void **state)
+TEST(both_libraries_say_the_same)
 {
 	static struct recorder stock, own;
 	static struct messages said[2];
@@ -321,7 +321,7 @@ static void both_libraries_say_the_same(void **state)
 }
 
 /* The stock library's escapes are undone. */
-static void values_arrive_as_they_were_given(void **state)
+TEST(values_arrive_as_they_were_given)
 {
 	static struct recorder stock;
 	static struct messages said;
@@ -337,14 +337,4 @@ static void values_arrive_as_they_were_given(void **state)
 	assert_non_null(value);
 	assert_string_equal(value, ODD_VALUE);
 	free_all(&said);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_libraries_say_the_same),
-		cmocka_unit_test(values_arrive_as_they_were_given),
-	};
-
-	return cmocka_run_group_tests_name("stock-client", tests, NULL, NULL);
 }

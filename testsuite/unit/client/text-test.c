@@ -23,7 +23,7 @@ static void round_trip(const void *data, size_t len)
 	value_free(&v);
 }
 
-static void any_bytes_come_back(void **state)
+TEST(any_bytes_come_back)
 {
 	unsigned char bytes[1500];
 
@@ -34,7 +34,7 @@ static void any_bytes_come_back(void **state)
 	round_trip("%b64:3:YWJj", 11);
 }
 
-static void plain_text_stays_as_it_is(void **state)
+TEST(plain_text_stays_as_it_is)
 {
 	struct value v = { NULL, 0 };
 
@@ -43,7 +43,7 @@ static void plain_text_stays_as_it_is(void **state)
 	value_free(&v);
 }
 
-static void malformed_text_is_refused(void **state)
+TEST(malformed_text_is_refused)
 {
 	static const char *const bad[] = {
 		"%b64:", "%b64::", "%b64:1", "%b64:x:AA", "%b64:1:A",
@@ -71,7 +71,7 @@ static void assert_clique(const char *mapping, int rank, int size,
 		assert_int_equal(ranks[i], want[i]);
 }
 
-static void finds_who_shares_the_node(void **state)
+TEST(finds_who_shares_the_node)
 {
 	assert_clique("(vector,(0,1,1))", 0, 1, (int[]){ 0 }, 1);
 	assert_clique("(vector,(0,2,3))", 4, 6, (int[]){ 3, 4, 5 }, 3);
@@ -81,7 +81,7 @@ static void finds_who_shares_the_node(void **state)
 	assert_clique("(vector,(0,2,1),(0,2,1))", 3, 4, (int[]){ 1, 3 }, 2);
 }
 
-static void reports_more_than_fit(void **state)
+TEST(reports_more_than_fit)
 {
 	int ranks[2];
 
@@ -89,7 +89,7 @@ static void reports_more_than_fit(void **state)
 	assert_int_equal(ranks[1], 1);
 }
 
-static void refuses_what_is_no_mapping(void **state)
+TEST(refuses_what_is_no_mapping)
 {
 	static const char *const bad[] = {
 		"", "(", "vector", "(vector)", "(vector,)", "(vector,(0,1))",
@@ -101,18 +101,4 @@ static void refuses_what_is_no_mapping(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(clique_find(bad[i], 0, 4, NULL, 0), -EPROTO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_bytes_come_back),
-		cmocka_unit_test(plain_text_stays_as_it_is),
-		cmocka_unit_test(malformed_text_is_refused),
-		cmocka_unit_test(finds_who_shares_the_node),
-		cmocka_unit_test(reports_more_than_fit),
-		cmocka_unit_test(refuses_what_is_no_mapping),
-	};
-
-	return cmocka_run_group_tests_name("client-text", tests, NULL, NULL);
 }

@@ -98,20 +98,20 @@ static void run_threads(const struct fake_options *options,
 	fake_stop(f);
 }
 
-static void threads_share_an_extended_session(void **state)
+TEST(threads_share_an_extended_session)
 {
 	run_threads(&(struct fake_options){ .extended = true },
 		    work_with_requests);
 }
 
-static void threads_share_a_session_without_mapping(void **state)
+TEST(threads_share_a_session_without_mapping)
 {
 	run_threads(&(struct fake_options){ .extended = true,
 					    .no_region = true },
 		    work_with_requests);
 }
 
-static void threads_share_a_plain_session(void **state)
+TEST(threads_share_a_plain_session)
 {
 	run_threads(&(struct fake_options){ 0 }, work);
 }
@@ -122,7 +122,7 @@ static void *wait_for_it(void *arg)
 	return PMIX_Wait(*(PMIX_Request *)arg) ? arg : NULL;
 }
 
-static void gets_while_another_thread_waits(void **state)
+TEST(gets_while_another_thread_waits)
 {
 	struct fake *f = fake_start(&(struct fake_options){
 		.hold_fences = true });
@@ -143,16 +143,4 @@ static void gets_while_another_thread_waits(void **state)
 	assert_null(failed);
 	assert_int_equal(PMI2_Finalize(), 0);
 	fake_stop(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_share_an_extended_session),
-		cmocka_unit_test(threads_share_a_session_without_mapping),
-		cmocka_unit_test(threads_share_a_plain_session),
-		cmocka_unit_test(gets_while_another_thread_waits),
-	};
-
-	return cmocka_run_group_tests_name("client-thread", tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void assert_all_done(const struct bed *bed, uint32_t limit)
 	assert_int_equal(bed->record->faults_sent, 0);
 }
 
-static void everybody_gets_everything_in_order(void **state)
+TEST(everybody_gets_everything_in_order)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		uint32_t nnodes = 1 + seed * 7 % 40;
@@ -58,7 +58,7 @@ static void everybody_gets_everything_in_order(void **state)
 	}
 }
 
-static void a_single_rank_is_its_own_neighbour(void **state)
+TEST(a_single_rank_is_its_own_neighbour)
 {
 	struct bed *bed = new_bed(1, 1, 16, 0);
 
@@ -72,7 +72,7 @@ static void a_single_rank_is_its_own_neighbour(void **state)
 	bed_free(bed);
 }
 
-static void a_rank_may_run_far_ahead_but_not_for_ever(void **state)
+TEST(a_rank_may_run_far_ahead_but_not_for_ever)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 
@@ -94,7 +94,7 @@ static void a_rank_may_run_far_ahead_but_not_for_ever(void **state)
 	bed_free(bed);
 }
 
-static void what_cannot_be_combined_fails_alone_and_everywhere(void **state)
+TEST(entries_that_cannot_be_combined_fail_alone_and_everywhere)
 {
 	struct bed *bed = new_bed(7, 11, 2, 5);
 
@@ -154,7 +154,7 @@ static void refuse(struct bed *bed, uint32_t from, struct coll_msg msg,
 static const struct coll_msg up = { .type = COLL_MSG_UP };
 static const struct coll_msg down = { .type = COLL_MSG_DOWN };
 
-static void refuses_what_does_not_come_from_a_neighbour(void **state)
+TEST(refuses_what_does_not_come_from_a_neighbour)
 {
 	struct bed *bed = half_a_fence();
 	const uint32_t strangers[] = { 1, 4, 5, 6, 7, 1000000, UINT32_MAX };
@@ -171,7 +171,7 @@ static void refuses_what_does_not_come_from_a_neighbour(void **state)
 	finish(bed);
 }
 
-static void refuses_what_goes_the_wrong_way(void **state)
+TEST(refuses_what_goes_the_wrong_way)
 {
 	struct bed *bed = half_a_fence();
 
@@ -181,7 +181,7 @@ static void refuses_what_goes_the_wrong_way(void **state)
 	finish(bed);
 }
 
-static void refuses_what_comes_twice_or_too_early(void **state)
+TEST(refuses_what_comes_twice_or_too_early)
 {
 	struct bed *bed = half_a_fence();
 	struct coll_msg later = up;
@@ -197,7 +197,7 @@ static void refuses_what_comes_twice_or_too_early(void **state)
 	finish(bed);
 }
 
-static void refuses_a_result_that_it_has(void **state)
+TEST(refuses_a_result_that_it_has)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 
@@ -208,7 +208,7 @@ static void refuses_a_result_that_it_has(void **state)
 	bed_free(bed);
 }
 
-static void refuses_types_and_kinds_that_do_not_exist(void **state)
+TEST(refuses_types_and_kinds_that_do_not_exist)
 {
 	struct bed *bed = half_a_fence();
 	struct coll_msg msg = { .type = COLL_MSG_TYPES };
@@ -218,7 +218,7 @@ static void refuses_types_and_kinds_that_do_not_exist(void **state)
 	finish(bed);
 }
 
-static void refuses_a_ring_value_longer_than_its_message(void **state)
+TEST(refuses_a_ring_value_longer_than_its_message)
 {
 	struct bed *bed = half_a_fence();
 	struct coll_msg ring = { .kind = COLL_RING, .left_len = 3 };
@@ -230,7 +230,7 @@ static void refuses_a_ring_value_longer_than_its_message(void **state)
 	finish(bed);
 }
 
-static void refuses_a_broken_ring_result(void **state)
+TEST(refuses_a_broken_ring_result)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg ring = {
@@ -259,7 +259,7 @@ static struct bed *waits_for_a_result(void)
 }
 
 /* The collective has failed, and its report to the rank is queued. */
-static void refuses_a_second_end_of_what_failed(void **state)
+TEST(refuses_a_second_end_of_what_failed)
 {
 	struct bed *bed = waits_for_a_result();
 	struct coll_msg msg = {
@@ -276,7 +276,7 @@ static void refuses_a_second_end_of_what_failed(void **state)
 	bed_free(bed);
 }
 
-static void a_child_cannot_make_it_keep_too_much(void **state)
+TEST(a_child_cannot_make_it_keep_too_much)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg msg = up;
@@ -289,7 +289,7 @@ static void a_child_cannot_make_it_keep_too_much(void **state)
 
 /* ---- reports ---- */
 
-static void says_whom_it_waits_for(void **state)
+TEST(says_whom_it_waits_for)
 {
 	struct bed *bed = new_bed(3, 7, 2, 0); /* 0-2, 3-4, 5-6 */
 	uint32_t ranks[3], children[2], nranks, nchildren, seq = 0;
@@ -321,7 +321,7 @@ static void says_whom_it_waits_for(void **state)
 	bed_free(bed);
 }
 
-static void refuses_a_node_that_cannot_be(void **state)
+TEST(refuses_a_node_that_cannot_be)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 	const struct coll_options good = { .tree_width = 2 };
@@ -338,28 +338,4 @@ static void refuses_a_node_that_cannot_be(void **state)
 			 -EINVAL);
 	bed_free(bed);
 	coll_destroy(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everybody_gets_everything_in_order),
-		cmocka_unit_test(a_single_rank_is_its_own_neighbour),
-		cmocka_unit_test(a_rank_may_run_far_ahead_but_not_for_ever),
-		cmocka_unit_test(
-			what_cannot_be_combined_fails_alone_and_everywhere),
-		cmocka_unit_test(refuses_what_does_not_come_from_a_neighbour),
-		cmocka_unit_test(refuses_what_goes_the_wrong_way),
-		cmocka_unit_test(refuses_what_comes_twice_or_too_early),
-		cmocka_unit_test(refuses_a_result_that_it_has),
-		cmocka_unit_test(refuses_types_and_kinds_that_do_not_exist),
-		cmocka_unit_test(refuses_a_ring_value_longer_than_its_message),
-		cmocka_unit_test(refuses_a_broken_ring_result),
-		cmocka_unit_test(refuses_a_second_end_of_what_failed),
-		cmocka_unit_test(a_child_cannot_make_it_keep_too_much),
-		cmocka_unit_test(says_whom_it_waits_for),
-		cmocka_unit_test(refuses_a_node_that_cannot_be),
-	};
-
-	return cmocka_run_group_tests_name("coll", tests, NULL, NULL);
 }

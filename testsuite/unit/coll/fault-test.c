@@ -136,19 +136,19 @@ static void one_history(uint64_t seed, uint32_t rank_faults,
 	bed_free(bed);
 }
 
-static void ends_everything_when_ranks_go(void **state)
+TEST(ends_everything_when_ranks_go)
 {
 	for (uint64_t seed = 1; seed <= 150; seed++)
 		one_history(seed, 1 + seed % 4, 0);
 }
 
-static void ends_everything_when_links_break(void **state)
+TEST(ends_everything_when_links_break)
 {
 	for (uint64_t seed = 1; seed <= 150; seed++)
 		one_history(seed, 0, 1 + seed % 3);
 }
 
-static void ends_everything_when_both_happen(void **state)
+TEST(ends_everything_when_both_happen)
 {
 	for (uint64_t seed = 1; seed <= 150; seed++)
 		one_history(seed, seed % 5, 1 + seed % 3);
@@ -163,7 +163,7 @@ static void enter_all(struct bed *bed, enum coll_kind kind, uint32_t but)
 			bed_enter(bed, kind, r);
 }
 
-static void everybody_learns_once_who_is_gone(void **state)
+TEST(everybody_learns_once_who_is_gone)
 {
 	struct bed *bed = new_bed(15, 15, 2, 0);
 
@@ -181,7 +181,7 @@ static void everybody_learns_once_who_is_gone(void **state)
 	bed_free(bed);
 }
 
-static void later_entrants_fail_at_once_with_the_reason(void **state)
+TEST(later_entrants_fail_at_once_with_the_reason)
 {
 	struct bed *bed = new_bed(4, 8, 2, 0);
 
@@ -200,7 +200,7 @@ static void later_entrants_fail_at_once_with_the_reason(void **state)
 	bed_free(bed);
 }
 
-static void entering_and_leaving_does_not_spoil_what_was_entered(void **state)
+TEST(entering_and_leaving_does_not_spoil_what_was_entered)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -216,7 +216,7 @@ static void entering_and_leaving_does_not_spoil_what_was_entered(void **state)
 }
 
 /* All ranks have entered the same: they go in any order, messages overtake. */
-static void the_end_of_a_step_costs_a_link_one_fault_each_way(void **state)
+TEST(the_end_of_a_step_costs_a_link_one_fault_each_way)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		struct bed *bed = new_bed(20, 60, 3, seed);
@@ -238,7 +238,7 @@ static void the_end_of_a_step_costs_a_link_one_fault_each_way(void **state)
 	}
 }
 
-static void who_is_gone_is_missed_when_a_neighbour_enters(void **state)
+TEST(lost_rank_is_missed_when_a_neighbour_enters)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -252,7 +252,7 @@ static void who_is_gone_is_missed_when_a_neighbour_enters(void **state)
 	bed_free(bed);
 }
 
-static void who_is_gone_is_missed_when_others_wait_already(void **state)
+TEST(lost_rank_is_missed_when_others_wait_already)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -264,7 +264,7 @@ static void who_is_gone_is_missed_when_others_wait_already(void **state)
 	bed_free(bed);
 }
 
-static void who_is_gone_is_missed_when_a_subtree_enters(void **state)
+TEST(lost_rank_is_missed_when_a_subtree_enters)
 {
 	struct bed *bed = new_bed(3, 4, 2, 0); /* 0-1, 2, 3 */
 
@@ -277,7 +277,7 @@ static void who_is_gone_is_missed_when_a_subtree_enters(void **state)
 }
 
 /* Rank 5 shares the node with rank 4 and neither enters nor ends. */
-static void lost_rank_fails_fences_of_other_nodes_at_once(void **state)
+TEST(lost_rank_fails_fences_of_other_nodes_at_once)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -290,7 +290,7 @@ static void lost_rank_fails_fences_of_other_nodes_at_once(void **state)
 	bed_free(bed);
 }
 
-static void each_failure_has_its_own_reason(void **state)
+TEST(each_failure_has_its_own_reason)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -306,7 +306,7 @@ static void each_failure_has_its_own_reason(void **state)
 	bed_free(bed);
 }
 
-static void the_first_of_equal_reasons_stays(void **state)
+TEST(the_first_of_equal_reasons_stays)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 
@@ -321,7 +321,7 @@ static void the_first_of_equal_reasons_stays(void **state)
 
 /* ---- links ---- */
 
-static void entries_of_a_lost_child_still_count(void **state)
+TEST(entries_of_a_lost_child_still_count)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 
@@ -343,7 +343,7 @@ static void entries_of_a_lost_child_still_count(void **state)
 	bed_free(bed);
 }
 
-static void a_lost_link_carries_nothing_any_more(void **state)
+TEST(a_lost_link_carries_nothing_any_more)
 {
 	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg up = { .type = COLL_MSG_UP };
@@ -356,7 +356,7 @@ static void a_lost_link_carries_nothing_any_more(void **state)
 	bed_free(bed);
 }
 
-static void a_subtree_without_parent_fails_what_it_waits_for(void **state)
+TEST(a_subtree_without_parent_fails_what_it_waits_for)
 {
 	struct bed *bed = new_bed(7, 7, 2, 0); /* 1 has children 2 and 3 */
 
@@ -377,7 +377,7 @@ static void a_subtree_without_parent_fails_what_it_waits_for(void **state)
 	bed_free(bed);
 }
 
-static void a_result_that_comes_after_the_fault_is_dropped(void **state)
+TEST(a_result_that_comes_after_the_fault_is_dropped)
 {
 	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct coll_msg down = { .type = COLL_MSG_DOWN };
@@ -390,34 +390,4 @@ static void a_result_that_comes_after_the_fault_is_dropped(void **state)
 	assert_int_equal(bed_inject(bed, 0, 1, &down, "x"), 0);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 1, 0), BED_FAILED);
 	bed_free(bed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ends_everything_when_ranks_go),
-		cmocka_unit_test(ends_everything_when_links_break),
-		cmocka_unit_test(ends_everything_when_both_happen),
-		cmocka_unit_test(everybody_learns_once_who_is_gone),
-		cmocka_unit_test(later_entrants_fail_at_once_with_the_reason),
-		cmocka_unit_test(
-			entering_and_leaving_does_not_spoil_what_was_entered),
-		cmocka_unit_test(
-			the_end_of_a_step_costs_a_link_one_fault_each_way),
-		cmocka_unit_test(
-			who_is_gone_is_missed_when_a_neighbour_enters),
-		cmocka_unit_test(
-			who_is_gone_is_missed_when_others_wait_already),
-		cmocka_unit_test(
-			who_is_gone_is_missed_when_a_subtree_enters),
-		cmocka_unit_test(lost_rank_fails_fences_of_other_nodes_at_once),
-		cmocka_unit_test(each_failure_has_its_own_reason),
-		cmocka_unit_test(the_first_of_equal_reasons_stays),
-		cmocka_unit_test(entries_of_a_lost_child_still_count),
-		cmocka_unit_test(a_lost_link_carries_nothing_any_more),
-		cmocka_unit_test(a_subtree_without_parent_fails_what_it_waits_for),
-		cmocka_unit_test(a_result_that_comes_after_the_fault_is_dropped),
-	};
-
-	return cmocka_run_group_tests_name("coll-fault", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void answer_at(struct bed *bed, uint32_t i, enum coll_fetch_status status
 	bed_deliver_all(bed);
 }
 
-static void every_rank_of_every_other(void **state)
+TEST(every_rank_of_every_other)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		uint32_t nnodes = 1 + seed * 7 % 24;
@@ -46,7 +46,7 @@ static struct bed *tree(void)
 	return new_bed(7, 14, 2, 0);
 }
 
-static void costs_its_way(void **state)
+TEST(costs_its_way)
 {
 	struct bed *bed = tree();
 
@@ -64,7 +64,7 @@ static void costs_its_way(void **state)
 	bed_free(bed);
 }
 
-static void fetch_from_a_rank_that_goes_fails(void **state)
+TEST(fetch_from_a_rank_that_goes_fails)
 {
 	struct bed *bed = tree();
 
@@ -90,7 +90,7 @@ static void fetch_from_a_rank_that_goes_fails(void **state)
 	bed_free(bed);
 }
 
-static void over_a_link_that_breaks(void **state)
+TEST(over_a_link_that_breaks)
 {
 	struct bed *bed = tree();
 
@@ -118,7 +118,7 @@ static void over_a_link_that_breaks(void **state)
 }
 
 /* Faults at any time, answers at any time: each ends. */
-static void ends_whatever_happens(void **state)
+TEST(ends_whatever_happens)
 {
 	for (uint64_t seed = 1; seed < 300; seed++) {
 		struct bed *bed = new_bed(2 + seed % 12, 14 + seed % 7,
@@ -153,7 +153,7 @@ static void ends_whatever_happens(void **state)
 	}
 }
 
-static void limits_are_kept(void **state)
+TEST(limits_are_kept)
 {
 	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct coll *c = bed->nodes[0].coll;
@@ -180,7 +180,7 @@ static void limits_are_kept(void **state)
 	bed_free(bed);
 }
 
-static void more_than_can_be_fetched(void **state)
+TEST(more_than_can_be_fetched)
 {
 	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct payload *much = payload_virtual(COLL_FETCH_BYTES_MAX + 1);
@@ -199,7 +199,7 @@ static void more_than_can_be_fetched(void **state)
 	bed_free(bed);
 }
 
-static void lies_are_refused(void **state)
+TEST(lies_are_refused)
 {
 	struct bed *bed = tree();
 	const struct {
@@ -223,20 +223,4 @@ static void lies_are_refused(void **state)
 	answer_at(bed, 0, COLL_FETCH_FOUND);
 	bed_check_settled(bed);
 	bed_free(bed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_rank_of_every_other),
-		cmocka_unit_test(costs_its_way),
-		cmocka_unit_test(fetch_from_a_rank_that_goes_fails),
-		cmocka_unit_test(over_a_link_that_breaks),
-		cmocka_unit_test(ends_whatever_happens),
-		cmocka_unit_test(limits_are_kept),
-		cmocka_unit_test(more_than_can_be_fetched),
-		cmocka_unit_test(lies_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("coll-fetch", tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static int tell(struct bed *bed, uint32_t position, const char *text)
 	return rc;
 }
 
-static void comes_once_to_every_other(void **state)
+TEST(comes_once_to_every_other)
 {
 	for (uint32_t nnodes = 1; nnodes < 24; nnodes++) {
 		struct bed *bed = new_bed(nnodes, nnodes + 3, 2 + nnodes % 4, 0);
@@ -34,7 +34,7 @@ static void comes_once_to_every_other(void **state)
 	}
 }
 
-static void does_not_come_over_a_lost_link(void **state)
+TEST(does_not_come_over_a_lost_link)
 {
 	struct bed *bed = new_bed(7, 14, 2, 0); /* 0: 1 (2 3), 4 (5 6) */
 
@@ -47,7 +47,7 @@ static void does_not_come_over_a_lost_link(void **state)
 	bed_free(bed);
 }
 
-static void messages_over_the_limits_are_rejected(void **state)
+TEST(messages_over_the_limits_are_rejected)
 {
 	struct bed *bed = new_bed(2, 2, 2, 0);
 	const struct coll_msg msg = { .type = COLL_MSG_FLOOD };
@@ -60,15 +60,4 @@ static void messages_over_the_limits_are_rejected(void **state)
 	assert_int_equal(bed->record->sent[COLL_MSG_FLOOD], 0);
 	payload_unref(much);
 	bed_free(bed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comes_once_to_every_other),
-		cmocka_unit_test(does_not_come_over_a_lost_link),
-		cmocka_unit_test(messages_over_the_limits_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void check_ranks(const struct layout *l, const uint32_t *node_of)
 }
 
 /* Every assignment of five ranks to three nodes. */
-static void takes_exactly_the_partitions(void **state)
+TEST(takes_exactly_the_partitions)
 {
 	for (uint32_t code = 0; code < 3 * 3 * 3 * 3 * 3; code++) {
 		uint32_t node_of[SMALL_RANKS], used = 0, rest = code;
@@ -100,7 +100,7 @@ static void takes_exactly_the_partitions(void **state)
 	}
 }
 
-static void refuses_what_is_no_partition(void **state)
+TEST(refuses_what_is_no_partition)
 {
 	const uint32_t a[] = { 0, 1 }, twice[] = { 1, 2 }, high[] = { 2, 9 };
 	const uint32_t *with_twice[] = { a, twice }, *with_high[] = { a, high };
@@ -139,7 +139,7 @@ static void check_plane(uint32_t n, uint32_t nranks, uint32_t size)
 	free(node_of);
 }
 
-static void orders_block_cyclic_and_plane(void **state)
+TEST(orders_block_cyclic_and_plane)
 {
 	check_plane(6, 23, 4);
 	check_plane(6, 23, 1);
@@ -148,7 +148,7 @@ static void orders_block_cyclic_and_plane(void **state)
 	check_plane(64, 64, 1);
 }
 
-static void a_million_ranks_are_no_trouble(void **state)
+TEST(a_million_ranks_are_no_trouble)
 {
 	const uint32_t n = 65536, nranks = 1u << 20;
 	uint32_t *node_of = calloc(nranks, sizeof(*node_of));
@@ -160,16 +160,4 @@ static void a_million_ranks_are_no_trouble(void **state)
 	check_ranks(l, node_of);
 	layout_destroy(l);
 	free(node_of);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_exactly_the_partitions),
-		cmocka_unit_test(refuses_what_is_no_partition),
-		cmocka_unit_test(orders_block_cyclic_and_plane),
-		cmocka_unit_test(a_million_ranks_are_no_trouble),
-	};
-
-	return cmocka_run_group_tests_name("layout", tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void assert_same(const struct coll_msg *a, const struct coll_msg *b)
 	assert_int_equal(a->subset.last, b->subset.last);
 }
 
-static void comes_back_and_leaves_the_body(void **state)
+TEST(comes_back_and_leaves_the_body)
 {
 	for (size_t i = 0; i < SAMPLES; i++) {
 		struct coll_msg msg;
@@ -91,7 +91,7 @@ static void comes_back_and_leaves_the_body(void **state)
 	}
 }
 
-static void refuses_every_truncation(void **state)
+TEST(refuses_every_truncation)
 {
 	for (size_t i = 0; i < SAMPLES; i++) {
 		struct buf b;
@@ -112,7 +112,7 @@ static void refuses_every_truncation(void **state)
 	}
 }
 
-static void a_full_buffer_stays_as_it_was(void **state)
+TEST(a_full_buffer_stays_as_it_was)
 {
 	for (size_t i = 0; i < SAMPLES; i++) {
 		struct buf whole;
@@ -133,7 +133,7 @@ static void a_full_buffer_stays_as_it_was(void **state)
 	}
 }
 
-static void a_header_that_goes_on_is_refused(void **state)
+TEST(a_header_that_goes_on_is_refused)
 {
 	struct coll_msg msg;
 	struct buf b;
@@ -146,7 +146,7 @@ static void a_header_that_goes_on_is_refused(void **state)
 	buf_free(&b);
 }
 
-static void refuses_nonsense(void **state)
+TEST(refuses_nonsense)
 {
 	struct coll_msg msg;
 
@@ -164,7 +164,7 @@ static void refuses_nonsense(void **state)
 }
 
 /* More nodes above than a tree is deep; all meet above, but nowhere. */
-static void refuses_a_path_that_cannot_be(void **state)
+TEST(refuses_a_path_that_cannot_be)
 {
 	struct coll_msg msg = { .type = COLL_MSG_SUB_UP };
 	struct buf b;
@@ -184,7 +184,7 @@ static void refuses_a_path_that_cannot_be(void **state)
 	buf_free(&b);
 }
 
-static void refuses_a_reason_that_is_too_long(void **state)
+TEST(refuses_a_reason_that_is_too_long)
 {
 	char reason[COLL_REASON_MAX + 1];
 	struct coll_msg msg;
@@ -203,7 +203,7 @@ static void refuses_a_reason_that_is_too_long(void **state)
 	}
 }
 
-static void a_reason_cannot_steer_a_terminal(void **state)
+TEST(a_reason_cannot_steer_a_terminal)
 {
 	struct coll_msg msg = { .type = COLL_MSG_FAULT };
 	struct buf b;
@@ -216,28 +216,11 @@ static void a_reason_cannot_steer_a_terminal(void **state)
 	buf_free(&b);
 }
 
-static void kinds_have_the_names_that_users_know(void **state)
+TEST(kinds_have_the_names_that_users_know)
 {
 	assert_string_equal(coll_kind_name(COLL_FENCE), "fence");
 	assert_string_equal(coll_kind_name(COLL_GATHER), "allgather");
 	assert_string_equal(coll_kind_name(COLL_RING), "ring");
 	assert_string_equal(coll_kind_name(COLL_PMIX), "PMIx fence");
 	assert_non_null(coll_kind_name(COLL_KINDS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comes_back_and_leaves_the_body),
-		cmocka_unit_test(refuses_every_truncation),
-		cmocka_unit_test(a_full_buffer_stays_as_it_was),
-		cmocka_unit_test(a_header_that_goes_on_is_refused),
-		cmocka_unit_test(refuses_nonsense),
-		cmocka_unit_test(refuses_a_path_that_cannot_be),
-		cmocka_unit_test(refuses_a_reason_that_is_too_long),
-		cmocka_unit_test(a_reason_cannot_steer_a_terminal),
-		cmocka_unit_test(kinds_have_the_names_that_users_know),
-	};
-
-	return cmocka_run_group_tests_name("coll-msg", tests, NULL, NULL);
 }

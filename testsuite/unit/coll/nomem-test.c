@@ -118,19 +118,19 @@ static void fail_each(void (*run)(void), bool for_good)
 	assert_true(fail > 100); /* it did allocate */
 }
 
-static void survives_each_failure(void **state)
+TEST(survives_each_failure)
 {
 	fail_each(history, false);
 	fail_each(groups, false);
 }
 
-static void survives_when_there_is_no_more(void **state)
+TEST(survives_when_there_is_no_more)
 {
 	fail_each(history, true);
 	fail_each(groups, true);
 }
 
-static void creation_fails_cleanly(void **state)
+TEST(creation_fails_cleanly)
 {
 	struct bed *bed = new_bed(3, 6, 2, 0);
 	const struct coll_options options = { .tree_width = 2 };
@@ -148,7 +148,7 @@ static void creation_fails_cleanly(void **state)
 	bed_free(bed);
 }
 
-static void a_layout_fails_cleanly(void **state)
+TEST(a_layout_fails_cleanly)
 {
 	const uint32_t one[] = { 1 }, zero[] = { 0 };
 	const uint32_t *ranks[] = { one, zero };
@@ -163,16 +163,4 @@ static void a_layout_fails_cleanly(void **state)
 		memory.armed = false;
 	}
 	memory.fail = 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(survives_each_failure),
-		cmocka_unit_test(survives_when_there_is_no_more),
-		cmocka_unit_test(creation_fails_cleanly),
-		cmocka_unit_test(a_layout_fails_cleanly),
-	};
-
-	return cmocka_run_group_tests_name("coll-nomem", tests, NULL, NULL);
 }

@@ -127,7 +127,7 @@ static void receive_all(struct host *h, int ask)
 	assert_memory_equal(h->result->data, TEXT, LEN);
 }
 
-static void result_is_stored_in_the_given_room(void **state)
+TEST(result_is_stored_in_the_given_room)
 {
 	for (int ask = 0; ask <= 2; ask++) {
 		struct host h = { .extends_to = SIZE_MAX };
@@ -140,7 +140,7 @@ static void result_is_stored_in_the_given_room(void **state)
 	}
 }
 
-static void result_arrives_also_without_a_room(void **state)
+TEST(result_arrives_also_without_a_room)
 {
 	struct host h = { .no_room = true };
 
@@ -149,7 +149,7 @@ static void result_arrives_also_without_a_room(void **state)
 	stop(&h);
 }
 
-static void a_room_that_ends_is_left(void **state)
+TEST(a_room_that_ends_is_left)
 {
 	for (size_t n = 0; n < LEN; n++) {
 		struct host h = { .extends_to = n };
@@ -161,7 +161,7 @@ static void a_room_that_ends_is_left(void **state)
 	}
 }
 
-static void the_room_is_asked_for_what_comes_only(void **state)
+TEST(the_room_is_asked_for_what_comes_only)
 {
 	struct host h = { .extends_to = SIZE_MAX };
 
@@ -173,7 +173,7 @@ static void the_room_is_asked_for_what_comes_only(void **state)
 	stop(&h);
 }
 
-static void no_message_is_longer_than_a_piece(void **state)
+TEST(no_message_is_longer_than_a_piece)
 {
 	struct host h = { .extends_to = SIZE_MAX };
 
@@ -185,17 +185,4 @@ static void no_message_is_longer_than_a_piece(void **state)
 	coll_link_lost(h.coll, 0, false, "it sent too much");
 	assert_true(h.failed);
 	stop(&h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(result_is_stored_in_the_given_room),
-		cmocka_unit_test(result_arrives_also_without_a_room),
-		cmocka_unit_test(a_room_that_ends_is_left),
-		cmocka_unit_test(the_room_is_asked_for_what_comes_only),
-		cmocka_unit_test(no_message_is_longer_than_a_piece),
-	};
-
-	return cmocka_run_group_tests_name("coll-room", tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static void one_history(uint64_t seed, uint32_t kills)
 	bed_free(b);
 }
 
-static void programs_after_killed_ones_meet(void **state)
+TEST(programs_after_killed_ones_meet)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++)
 		one_history(seed, seed % 6);
@@ -165,7 +165,7 @@ static void enter_all(struct bed *b, uint32_t but)
 	bed_deliver_all(b);
 }
 
-static void end_of_a_program_fails_the_fence_that_others_wait_in(void **state)
+TEST(end_of_a_program_fails_the_fence_that_others_wait_in)
 {
 	struct bed *b = series_bed(7, 14, 2, 0);
 
@@ -182,7 +182,7 @@ static void end_of_a_program_fails_the_fence_that_others_wait_in(void **state)
 	bed_free(b);
 }
 
-static void program_without_fences_begins_no_series(void **state)
+TEST(program_without_fences_begins_no_series)
 {
 	struct bed *b = series_bed(3, 6, 2, 0);
 
@@ -193,7 +193,7 @@ static void program_without_fences_begins_no_series(void **state)
 	bed_free(b);
 }
 
-static void other_kinds_have_no_series(void **state)
+TEST(other_kinds_have_no_series)
 {
 	struct bed *b = series_bed(3, 6, 2, 0);
 
@@ -208,7 +208,7 @@ static void other_kinds_have_no_series(void **state)
 }
 
 /* The rank's old program goes on with fences, long after its series has ended. */
-static void retries_in_an_ended_series_never_reach_the_next(void **state)
+TEST(retries_in_an_ended_series_never_reach_the_next)
 {
 	struct bed *b = series_bed(2, 2, 2, 0);
 	struct payload *nothing = payload_virtual(0);
@@ -230,7 +230,7 @@ static void retries_in_an_ended_series_never_reach_the_next(void **state)
 	bed_free(b);
 }
 
-static void long_program_takes_numbers_of_several_series(void **state)
+TEST(long_program_takes_numbers_of_several_series)
 {
 	struct bed *b = series_bed(2, 2, 2, 0);
 
@@ -245,7 +245,7 @@ static void long_program_takes_numbers_of_several_series(void **state)
 	bed_free(b);
 }
 
-static void bad_series_of_a_neighbour_are_refused(void **state)
+TEST(bad_series_of_a_neighbour_are_refused)
 {
 	struct bed *b = series_bed(2, 2, 2, 0);
 	struct coll_msg msg = { .type = COLL_MSG_SERIES, .kind = COLL_PMIX };
@@ -283,7 +283,7 @@ static int enter_subset(struct bed *b, uint32_t i, uint64_t id)
 }
 
 /* libcoll knows the members by name: entries of groups tell their ends by index. */
-static void subsets_of_an_ended_program_fail_and_later_ones_meet(void **state)
+TEST(subsets_of_an_ended_program_fail_and_later_ones_meet)
 {
 	static const uint32_t members[] = { 0, 3 };
 	struct bed *b = series_bed(2, 4, 2, 0);
@@ -305,20 +305,4 @@ static void subsets_of_an_ended_program_fail_and_later_ones_meet(void **state)
 	assert_int_equal(g->outcome[0][1], BED_DONE);
 	assert_int_equal(g->outcome[1][1], BED_DONE);
 	bed_free(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs_after_killed_ones_meet),
-		cmocka_unit_test(end_of_a_program_fails_the_fence_that_others_wait_in),
-		cmocka_unit_test(program_without_fences_begins_no_series),
-		cmocka_unit_test(other_kinds_have_no_series),
-		cmocka_unit_test(retries_in_an_ended_series_never_reach_the_next),
-		cmocka_unit_test(long_program_takes_numbers_of_several_series),
-		cmocka_unit_test(bad_series_of_a_neighbour_are_refused),
-		cmocka_unit_test(subsets_of_an_ended_program_fail_and_later_ones_meet),
-	};
-
-	return cmocka_run_group_tests_name("coll-series", tests, NULL, NULL);
 }

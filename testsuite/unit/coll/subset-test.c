@@ -35,7 +35,7 @@ static void assert_all(const struct bed *bed, uint32_t group, uint32_t seq,
 				 outcome);
 }
 
-static void costs_what_its_paths_cost(void **state)
+TEST(costs_what_its_paths_cost)
 {
 	static const uint32_t leaders[] = { 0, 3, 6, 9, 12, 15, 18 };
 	static const uint32_t node[] = { 3, 4, 5 }, leaves[] = { 9, 13 };
@@ -87,7 +87,7 @@ static void run_groups(struct bed *bed, uint32_t ahead, uint32_t rounds)
 	bed_deliver_all(bed);
 }
 
-static void ends_in_any_order(void **state)
+TEST(ends_in_any_order)
 {
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		uint32_t nnodes = 1 + seed * 7 % 40;
@@ -107,7 +107,7 @@ static void ends_in_any_order(void **state)
 }
 
 /* Subsets of the same members: another operation, another tag. */
-static void names_are_different(void **state)
+TEST(names_are_different)
 {
 	static const uint32_t both[] = { 0, 1 };
 	struct bed *bed = new_bed(2, 2, 2, 0);
@@ -126,7 +126,7 @@ static void names_are_different(void **state)
 	bed_free(bed);
 }
 
-static void a_long_list_is_small(void **state)
+TEST(a_long_list_is_small)
 {
 	struct bed *bed = new_bed(3, 16384, 2, 0);
 	uint32_t *ranks = calloc(16384, sizeof(*ranks));
@@ -157,7 +157,7 @@ static int try_enter(struct bed *bed, uint32_t rank,
 	return coll_enter_subset(c, slot, name, NULL, 0);
 }
 
-static void refuses_what_is_no_group(void **state)
+TEST(refuses_what_is_no_group)
 {
 	static const uint32_t doubled[] = { 1, 1 }, down[] = { 2, 1 };
 	static const uint32_t foreign[] = { 1, 4 }, others[] = { 0, 2 };
@@ -188,7 +188,7 @@ static void refuses_what_is_no_group(void **state)
 	bed_free(bed);
 }
 
-static void refuses_to_run_away(void **state)
+TEST(refuses_to_run_away)
 {
 	static const uint32_t both[] = { 0, 1 };
 	struct bed *bed = new_bed(2, 2, 2, 0);
@@ -211,7 +211,7 @@ static void refuses_to_run_away(void **state)
 }
 
 /* Two ranks of one node and one of another: their next collective succeeds. */
-static void more_than_a_result_may_have_fails_alone(void **state)
+TEST(more_than_a_result_may_have_fails_alone)
 {
 	static const uint32_t three[] = { 0, 2, 3 };
 	struct bed *bed = new_bed(2, 4, 2, 0);
@@ -242,7 +242,7 @@ static void more_than_a_result_may_have_fails_alone(void **state)
 
 /* ---- faults ---- */
 
-static void group_barrier_of_a_lost_rank_fails(void **state)
+TEST(group_barrier_of_a_lost_rank_fails)
 {
 	static const uint32_t with[] = { 1, 4, 6 }, without[] = { 0, 4, 6 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -269,7 +269,7 @@ static void group_barrier_of_a_lost_rank_fails(void **state)
 }
 
 /* A member waits below for one that lives; it hears all the same. */
-static void member_that_waits_for_a_living_rank_hears_of_a_lost_one(void **state)
+TEST(member_that_waits_for_a_living_rank_hears_of_a_lost_one)
 {
 	static const uint32_t three[] = { 2, 3, 5 }; /* 2 and 3 below 1 */
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -284,7 +284,7 @@ static void member_that_waits_for_a_living_rank_hears_of_a_lost_one(void **state
 	bed_free(bed);
 }
 
-static void barrier_entered_by_all_completes_after_a_loss(void **state)
+TEST(barrier_entered_by_all_completes_after_a_loss)
 {
 	static const uint32_t three[] = { 2, 3, 5 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -304,7 +304,7 @@ static void barrier_entered_by_all_completes_after_a_loss(void **state)
 	bed_free(bed);
 }
 
-static void groups_without_a_lost_rank_go_on(void **state)
+TEST(groups_without_a_lost_rank_go_on)
 {
 	static const uint32_t three[] = { 2, 3, 4 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -323,7 +323,7 @@ static void groups_without_a_lost_rank_go_on(void **state)
 }
 
 /* A node on the way that has no members. */
-static void a_lost_node_fails_what_passes_it(void **state)
+TEST(a_lost_node_fails_what_passes_it)
 {
 	static const uint32_t two[] = { 2, 3 }, below[] = { 4, 5 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -345,7 +345,7 @@ static void a_lost_node_fails_what_passes_it(void **state)
 	bed_free(bed);
 }
 
-static void a_node_that_left_fails_what_comes_later(void **state)
+TEST(a_node_that_left_fails_what_comes_later)
 {
 	static const uint32_t two[] = { 0, 4 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -371,7 +371,7 @@ static void a_node_that_left_fails_what_comes_later(void **state)
 }
 
 /* The node has no part in the group yet, and cannot be asked any more. */
-static void a_node_that_left_has_said_why(void **state)
+TEST(a_node_that_left_has_said_why)
 {
 	static const uint32_t two[] = { 0, 2 };
 	struct bed *bed = new_bed(3, 3, 2, 0);
@@ -388,7 +388,7 @@ static void a_node_that_left_has_said_why(void **state)
 }
 
 /* The list of all members travels: who waits asks, since one has gone, who takes part. */
-static void a_list_of_all_ranks_travels(void **state)
+TEST(a_list_of_all_ranks_travels)
 {
 	struct bed *bed = new_bed(64, 16384, 4, 0);
 	uint32_t *ranks = calloc(16384, sizeof(*ranks));
@@ -409,7 +409,7 @@ static void a_list_of_all_ranks_travels(void **state)
 	bed_free(bed);
 }
 
-static void waiting_can_be_given_up(void **state)
+TEST(waiting_can_be_given_up)
 {
 	static const uint32_t two[] = { 3, 6 };
 	struct bed *bed = new_bed(7, 7, 2, 0);
@@ -531,40 +531,14 @@ static void one_history(uint64_t seed, bool links)
 	bed_free(bed);
 }
 
-static void ends_everything_when_ranks_go(void **state)
+TEST(ends_everything_when_ranks_go)
 {
 	for (uint64_t seed = 1; seed < 700; seed++)
 		one_history(seed, false);
 }
 
-static void ends_everything_when_links_break(void **state)
+TEST(ends_everything_when_links_break)
 {
 	for (uint64_t seed = 1; seed < 700; seed++)
 		one_history(seed, true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(costs_what_its_paths_cost),
-		cmocka_unit_test(ends_in_any_order),
-		cmocka_unit_test(names_are_different),
-		cmocka_unit_test(a_long_list_is_small),
-		cmocka_unit_test(refuses_what_is_no_group),
-		cmocka_unit_test(refuses_to_run_away),
-		cmocka_unit_test(more_than_a_result_may_have_fails_alone),
-		cmocka_unit_test(group_barrier_of_a_lost_rank_fails),
-		cmocka_unit_test(member_that_waits_for_a_living_rank_hears_of_a_lost_one),
-		cmocka_unit_test(barrier_entered_by_all_completes_after_a_loss),
-		cmocka_unit_test(groups_without_a_lost_rank_go_on),
-		cmocka_unit_test(a_lost_node_fails_what_passes_it),
-		cmocka_unit_test(a_node_that_left_fails_what_comes_later),
-		cmocka_unit_test(a_node_that_left_has_said_why),
-		cmocka_unit_test(a_list_of_all_ranks_travels),
-		cmocka_unit_test(waiting_can_be_given_up),
-		cmocka_unit_test(ends_everything_when_ranks_go),
-		cmocka_unit_test(ends_everything_when_links_break),
-	};
-
-	return cmocka_run_group_tests_name("coll-subset", tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void check_ranges(uint32_t n, uint32_t k)
 	}
 }
 
-static void ranges_are_contiguous_and_even(void **state)
+TEST(ranges_are_contiguous_and_even)
 {
 	for_all(check_ranges);
 }
@@ -67,7 +67,7 @@ static void check_parents(uint32_t n, uint32_t k)
 	}
 }
 
-static void parents_and_children_agree(void **state)
+TEST(parents_and_children_agree)
 {
 	for_all(check_parents);
 }
@@ -86,7 +86,7 @@ static void check_depth(uint32_t n, uint32_t k)
 		assert_true(tree_place(n, k, p).depth <= bound);
 }
 
-static void is_as_flat_as_its_width_allows(void **state)
+TEST(is_as_flat_as_its_width_allows)
 {
 	for_all(check_depth);
 	for (uint32_t p = 0; p < 1u << 20; p += 977)
@@ -109,14 +109,14 @@ static void check_hops(uint32_t n, uint32_t k)
 	}
 }
 
-static void hops_lead_to_the_target(void **state)
+TEST(hops_lead_to_the_target)
 {
 	for (uint32_t n = 1; n <= 40; n++)
 		for (uint32_t k = 1; k <= 6; k++)
 			check_hops(n, k);
 }
 
-static void knows_whom_a_position_is_not_below(void **state)
+TEST(knows_whom_a_position_is_not_below)
 {
 	struct tree_place place = tree_place(100, 3, 1);
 
@@ -127,17 +127,4 @@ static void knows_whom_a_position_is_not_below(void **state)
 	assert_int_equal(tree_child_index(&place, TREE_NONE), TREE_NONE);
 	assert_int_equal(tree_next_hop(&place, 1), 1);
 	assert_int_equal(tree_next_hop(&place, 99), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranges_are_contiguous_and_even),
-		cmocka_unit_test(parents_and_children_agree),
-		cmocka_unit_test(is_as_flat_as_its_width_allows),
-		cmocka_unit_test(hops_lead_to_the_target),
-		cmocka_unit_test(knows_whom_a_position_is_not_below),
-	};
-
-	return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void expect_no_right(pid_t pid)
 	assert_string_equal(field(pid, "Seccomp"), CONFINE_SANITIZED ? "0" : "2");
 }
 
-static void nothing_of_root_is_left(void **state)
+TEST(nothing_of_root_is_left)
 {
 	struct confined c;
 	struct report r = confined_start(&c, &as_nobody, NULL, NULL);
@@ -81,7 +81,7 @@ static void nothing_of_root_is_left(void **state)
 	confined_end(&c);
 }
 
-static void root_becomes_a_root_without_rights(void **state)
+TEST(root_becomes_a_root_without_rights)
 {
 	const struct confine_options o = { .fds = FDS };
 	struct confined c;
@@ -103,7 +103,7 @@ static void expect_descriptors(pid_t pid)
 	}
 }
 
-static void confined_program_inherits_nothing(void **state)
+TEST(confined_program_inherits_nothing)
 {
 	struct confined c;
 	char path[64], text[64] = "";
@@ -146,7 +146,7 @@ static void lose_close_range(void)
 		_exit(1);
 }
 
-static void an_old_kernel_closes_descriptors(void **state)
+TEST(an_old_kernel_closes_descriptors)
 {
 	struct confined c;
 
@@ -183,7 +183,7 @@ static void report_limits(void)
 	confined_report(ok ? 0 : -EINVAL, "");
 }
 
-static void limits_and_environment_are_its_own(void **state)
+TEST(limits_and_environment_are_its_own)
 {
 	struct confined c;
 
@@ -225,7 +225,7 @@ static int trace(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-static void its_user_cannot_look_into_it(void **state)
+TEST(its_user_cannot_look_into_it)
 {
 	struct confined c;
 	pid_t plain = fork();
@@ -249,7 +249,7 @@ static void its_user_cannot_look_into_it(void **state)
 	confined_end(&c);
 }
 
-static void confined_program_can_be_traced_with_the_option(void **state)
+TEST(confined_program_can_be_traced_with_the_option)
 {
 	struct confine_options o = as_nobody;
 	struct confined c;
@@ -262,7 +262,7 @@ static void confined_program_can_be_traced_with_the_option(void **state)
 
 /* ---- without root ---- */
 
-static void without_root_all_else_is_done(void **state)
+TEST(without_root_all_else_is_done)
 {
 	const char *const cgroups[] = { "/sys/fs/cgroup/freezer", NULL };
 	struct confine_options o = as_nobody;
@@ -279,7 +279,7 @@ static void without_root_all_else_is_done(void **state)
 	confined_end(&c);
 }
 
-static void without_root_nobody_else_can_be_become(void **state)
+TEST(without_root_nobody_else_can_be_become)
 {
 	struct confine_options o = as_nobody;
 	struct confined c;
@@ -291,7 +291,7 @@ static void without_root_nobody_else_can_be_become(void **state)
 
 /* ---- cgroups ---- */
 
-static void root_must_reach_its_cgroups(void **state)
+TEST(root_must_reach_its_cgroups)
 {
 	const char *const cgroups[] = { "/nowhere/cgroup", NULL };
 	struct confine_options o = as_nobody;
@@ -321,7 +321,7 @@ static bool is_member(pid_t pid, const char *cgroup)
 	return strstr(text, cgroup) != NULL;
 }
 
-static void confined_program_moves_into_its_cgroups(void **state)
+TEST(confined_program_moves_into_its_cgroups)
 {
 	static const char *const mounts[] = { "/sys/fs/cgroup/freezer",
 					      "/sys/fs/cgroup" };
@@ -347,7 +347,7 @@ static void confined_program_moves_into_its_cgroups(void **state)
 }
 
 /* Ids that the kernel has not, or would take for "leave it", are none. */
-static void arguments_are_ids_and_cgroups(void **state)
+TEST(arguments_are_ids_and_cgroups)
 {
 	static const char *const wrong[][2] = {
 		{ "root", "0" }, { "0", "" }, { "-1", "0" },
@@ -373,24 +373,7 @@ static void arguments_are_ids_and_cgroups(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arguments_are_ids_and_cgroups),
-		cmocka_unit_test(nothing_of_root_is_left),
-		cmocka_unit_test(root_becomes_a_root_without_rights),
-		cmocka_unit_test(confined_program_inherits_nothing),
-#ifdef SYS_close_range
-		cmocka_unit_test(an_old_kernel_closes_descriptors),
-#endif
-		cmocka_unit_test(limits_and_environment_are_its_own),
-		cmocka_unit_test(its_user_cannot_look_into_it),
-		cmocka_unit_test(confined_program_can_be_traced_with_the_option),
-		cmocka_unit_test(without_root_all_else_is_done),
-		cmocka_unit_test(without_root_nobody_else_can_be_become),
-		cmocka_unit_test(root_must_reach_its_cgroups),
-		cmocka_unit_test(confined_program_moves_into_its_cgroups),
-	};
 	int rc = confined_skip();
 
-	return rc ? rc :
-		    cmocka_run_group_tests_name("confine", tests, NULL, NULL);
+	return rc ? rc : unit_run(NULL, NULL, NULL);
 }

@@ -77,12 +77,12 @@ static void touch_a_lost_page(void)
 	*(volatile char *)page = 1;
 }
 
-static void a_lost_page_is_told(void **state)
+TEST(a_lost_page_is_told)
 {
 	is_told(touch_a_lost_page, SIGBUS, 0);
 }
 
-static void an_abort_of_a_library_is_told(void **state)
+TEST(an_abort_of_a_library_is_told)
 {
 	is_told(abort, SIGABRT, 0);
 }
@@ -97,21 +97,10 @@ static void make_a_denied_call(void)
 	execv("/bin/true", argv);
 }
 
-static void a_denied_call_is_told_by_number(void **state)
+TEST(a_denied_call_is_told_by_number)
 {
 	if (CONFINE_SANITIZED)
 		skip();
 	NOT_EMULATED("a filter of system calls");
 	is_told(make_a_denied_call, SIGSYS, SYS_execve);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lost_page_is_told),
-		cmocka_unit_test(an_abort_of_a_library_is_told),
-		cmocka_unit_test(a_denied_call_is_told_by_number),
-	};
-
-	return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
 }

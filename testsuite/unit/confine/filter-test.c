@@ -305,7 +305,7 @@ static const struct {
 	{ try_listen, SYS_listen },
 };
 
-static void forbidden_call_kills_and_is_reported_by_number(void **state)
+TEST(forbidden_call_kills_and_is_reported_by_number)
 {
 	struct confined c;
 
@@ -356,7 +356,7 @@ static void try_refused(void)
 	confined_report(first_not_refused(), "");
 }
 
-static void calls_that_libraries_try_fail_without_a_kill(void **state)
+TEST(calls_that_libraries_try_fail_without_a_kill)
 {
 	struct confined c;
 
@@ -373,7 +373,7 @@ static void abort_it(void)
 }
 
 /* abort ends the program by its signal, also with a filter. */
-static void an_abort_ends_it(void **state)
+TEST(an_abort_ends_it)
 {
 	struct confined c;
 
@@ -466,7 +466,7 @@ static void do_work(void)
 	confined_report(rc, "");
 }
 
-static void an_agents_work_is_allowed(void **state)
+TEST(an_agents_work_is_allowed)
 {
 	struct confined c;
 
@@ -479,14 +479,7 @@ static void an_agents_work_is_allowed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forbidden_call_kills_and_is_reported_by_number),
-		cmocka_unit_test(calls_that_libraries_try_fail_without_a_kill),
-		cmocka_unit_test(an_abort_ends_it),
-		cmocka_unit_test(an_agents_work_is_allowed),
-	};
 	int rc = confined_skip();
 
-	return rc ? rc :
-		    cmocka_run_group_tests_name("filter", tests, NULL, NULL);
+	return rc ? rc : unit_run(NULL, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static void try_before_and_after(void)
 	try_all(shared->after);
 }
 
-static void denied_calls_fail_with_their_error(void **state)
+TEST(denied_calls_fail_with_their_error)
 {
 	if (CONFINE_SANITIZED)
 		skip();
@@ -196,7 +196,7 @@ static void call_foreign_before_and_after(void)
 }
 
 /* Calls of 32 bits have other numbers. */
-static void calls_of_32_bits_fail(void **state)
+TEST(calls_of_32_bits_fail)
 {
 #ifndef __x86_64__
 	skip();
@@ -240,7 +240,7 @@ static void do_what_libraries_do(void)
 	shared->failed = find_what_fails();
 }
 
-static void calls_of_foreign_libraries_are_allowed(void **state)
+TEST(calls_of_foreign_libraries_are_allowed)
 {
 	if (CONFINE_SANITIZED)
 		skip();
@@ -317,7 +317,7 @@ static void hide_devices(void)
 		shared->failed = find_what_is_open(device);
 }
 
-static void devices_are_hidden_and_all_else_is_not(void **state)
+TEST(devices_are_hidden_and_all_else_is_not)
 {
 	in_child(hide_devices);
 	if (shared->rc == -ENOSYS || shared->rc == -EOPNOTSUPP) {
@@ -331,18 +331,11 @@ static void devices_are_hidden_and_all_else_is_not(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(denied_calls_fail_with_their_error),
-		cmocka_unit_test(calls_of_32_bits_fail),
-		cmocka_unit_test(calls_of_foreign_libraries_are_allowed),
-		cmocka_unit_test(devices_are_hidden_and_all_else_is_not),
-	};
-
 	if (getenv("PMI2X_EMULATOR")) {
 		print_message("SKIP: the emulator has no filter of system calls\n");
 		return 77;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return cmocka_run_group_tests_name("foreign", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

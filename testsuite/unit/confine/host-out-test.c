@@ -50,7 +50,7 @@ static uint32_t hear_number(int flags)
 	return m.number;
 }
 
-static void messages_are_kept_in_order(void **state)
+TEST_WITH(messages_are_kept_in_order, open_pair, close_pair)
 {
 	uint32_t heard = 0;
 
@@ -75,7 +75,7 @@ static void *hear_all(void *arg)
 	return NULL;
 }
 
-static void drain_waits_for_room(void **state)
+TEST_WITH(drain_waits_for_room, open_pair, close_pair)
 {
 	pthread_t thread;
 
@@ -87,7 +87,7 @@ static void drain_waits_for_room(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void peer_that_never_reads_is_reported(void **state)
+TEST_WITH(peer_that_never_reads_is_reported, open_pair, close_pair)
 {
 	uint32_t i = 0;
 	int rc;
@@ -98,27 +98,11 @@ static void peer_that_never_reads_is_reported(void **state)
 	assert_int_equal(out.count, HOST_OUT_MAX);
 }
 
-static void end_of_the_peer_ends_waiting(void **state)
+TEST_WITH(end_of_the_peer_ends_waiting, open_pair, close_pair)
 {
 	for (uint32_t i = 0; i < MANY; i++)
 		assert_int_equal(send_number(i), 0);
 	close(ends[1]);
 	ends[1] = -1;
 	assert_true(host_out_drain(&out, ends[0]) < 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(messages_are_kept_in_order, open_pair,
-						close_pair),
-		cmocka_unit_test_setup_teardown(drain_waits_for_room, open_pair,
-						close_pair),
-		cmocka_unit_test_setup_teardown(peer_that_never_reads_is_reported,
-						open_pair, close_pair),
-		cmocka_unit_test_setup_teardown(end_of_the_peer_ends_waiting, open_pair,
-						close_pair),
-	};
-
-	return cmocka_run_group_tests_name("host-out", tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static json_t *show(struct bed *b, uint64_t task, const char *key)
 
 /* ---- spawning ---- */
 
-static void a_task_spawns_another(void **state)
+TEST(a_task_spawns_another)
 {
 	struct bed *b = bed_create();
 
@@ -177,7 +177,7 @@ static void a_task_spawns_another(void **state)
 	bed_destroy(b);
 }
 
-static void one_that_ends_before_it_is_there_is_answered(void **state)
+TEST(one_that_ends_before_it_is_there_is_answered)
 {
 	struct bed *b = bed_create();
 
@@ -192,7 +192,7 @@ static void one_that_ends_before_it_is_there_is_answered(void **state)
 	bed_destroy(b);
 }
 
-static void one_whose_first_rank_is_never_there_is_answered(void **state)
+TEST(one_whose_first_rank_is_never_there_is_answered)
 {
 	struct bed *b = bed_create();
 
@@ -210,7 +210,7 @@ static void one_whose_first_rank_is_never_there_is_answered(void **state)
 	bed_destroy(b);
 }
 
-static void spawned_task_waits_for_room_before_queued_ones(void **state)
+TEST(spawned_task_waits_for_room_before_queued_ones)
 {
 	struct bed *b = bed_create();
 
@@ -224,7 +224,7 @@ static void spawned_task_waits_for_room_before_queued_ones(void **state)
 	bed_destroy(b);
 }
 
-static void one_that_can_never_fit_is_refused(void **state)
+TEST(one_that_can_never_fit_is_refused)
 {
 	struct bed *b = bed_create();
 
@@ -242,7 +242,7 @@ static void one_that_can_never_fit_is_refused(void **state)
 	bed_destroy(b);
 }
 
-static void a_spawn_of_a_task_that_has_ended_is_refused(void **state)
+TEST(a_spawn_of_a_task_that_has_ended_is_refused)
 {
 	struct bed *b = bed_create();
 
@@ -253,7 +253,7 @@ static void a_spawn_of_a_task_that_has_ended_is_refused(void **state)
 	bed_destroy(b);
 }
 
-static void a_spawn_is_refused_that_the_journal_cannot_take(void **state)
+TEST(a_spawn_is_refused_that_the_journal_cannot_take)
 {
 	struct bed *b = bed_create();
 
@@ -270,7 +270,7 @@ static void a_spawn_is_refused_that_the_journal_cannot_take(void **state)
 
 /* ---- ends ---- */
 
-static void children_end_with_a_parent_that_fails(void **state)
+TEST(children_end_with_a_parent_that_fails)
 {
 	struct bed *b = bed_create();
 
@@ -290,7 +290,7 @@ static void children_end_with_a_parent_that_fails(void **state)
 	bed_destroy(b);
 }
 
-static void children_end_at_once_with_a_parent_that_is_cancelled(void **state)
+TEST(children_end_at_once_with_a_parent_that_is_cancelled)
 {
 	struct bed *b = bed_create();
 
@@ -306,7 +306,7 @@ static void children_end_at_once_with_a_parent_that_is_cancelled(void **state)
 	bed_destroy(b);
 }
 
-static void children_outlive_a_parent_that_ends_well(void **state)
+TEST(children_outlive_a_parent_that_ends_well)
 {
 	struct bed *b = bed_create();
 
@@ -320,7 +320,7 @@ static void children_outlive_a_parent_that_ends_well(void **state)
 }
 
 /* The parent is run again and will spawn again. */
-static void a_lost_node_ends_a_child_for_ever(void **state)
+TEST(a_lost_node_ends_a_child_for_ever)
 {
 	struct bed *b = bed_create();
 	uint32_t node;
@@ -338,7 +338,7 @@ static void a_lost_node_ends_a_child_for_ever(void **state)
 	bed_destroy(b);
 }
 
-static void a_parent_that_is_run_again_has_no_children(void **state)
+TEST(a_parent_that_is_run_again_has_no_children)
 {
 	struct bed *b = bed_create();
 
@@ -356,7 +356,7 @@ static void a_parent_that_is_run_again_has_no_children(void **state)
 
 /* ---- who hears of it ---- */
 
-static void client_that_follows_is_notified_of_children(void **state)
+TEST(client_that_follows_is_notified_of_children)
 {
 	struct bed *b = bed_create();
 
@@ -370,7 +370,7 @@ static void client_that_follows_is_notified_of_children(void **state)
 	bed_destroy(b);
 }
 
-static void client_that_does_not_follow_is_not_notified(void **state)
+TEST(client_that_does_not_follow_is_not_notified)
 {
 	struct bed *b = bed_create();
 
@@ -382,7 +382,7 @@ static void client_that_does_not_follow_is_not_notified(void **state)
 	bed_destroy(b);
 }
 
-static void children_end_with_the_client_that_their_parent_is_tied_to(void **state)
+TEST(children_end_with_the_client_that_their_parent_is_tied_to)
 {
 	struct bed *b = bed_create();
 
@@ -397,7 +397,7 @@ static void children_end_with_the_client_that_their_parent_is_tied_to(void **sta
 
 /* ---- another head ---- */
 
-static void another_head_does_not_run_a_child(void **state)
+TEST(another_head_does_not_run_a_child)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -421,7 +421,7 @@ static void say_names(struct bed *b, uint64_t task, uint32_t instance)
 				     .names = { task, instance, { "bytes", 5 } } });
 }
 
-static void names_go_with_their_task(void **state)
+TEST(names_go_with_their_task)
 {
 	struct bed *b = bed_create();
 
@@ -441,7 +441,7 @@ static void names_go_with_their_task(void **state)
 }
 
 /* The parent may wait for names that the child was to publish. */
-static void the_end_of_a_child_is_told_although_it_has_not_asked(void **state)
+TEST(the_end_of_a_child_is_told_although_it_has_not_asked)
 {
 	struct bed *b = bed_create();
 
@@ -450,30 +450,4 @@ static void the_end_of_a_child_is_told_although_it_has_not_asked(void **state)
 	end(b, 2, 0);
 	assert_int_equal(b->names_ended, 1);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_task_spawns_another),
-		cmocka_unit_test(one_that_ends_before_it_is_there_is_answered),
-		cmocka_unit_test(one_whose_first_rank_is_never_there_is_answered),
-		cmocka_unit_test(spawned_task_waits_for_room_before_queued_ones),
-		cmocka_unit_test(one_that_can_never_fit_is_refused),
-		cmocka_unit_test(a_spawn_of_a_task_that_has_ended_is_refused),
-		cmocka_unit_test(a_spawn_is_refused_that_the_journal_cannot_take),
-		cmocka_unit_test(children_end_with_a_parent_that_fails),
-		cmocka_unit_test(children_end_at_once_with_a_parent_that_is_cancelled),
-		cmocka_unit_test(children_outlive_a_parent_that_ends_well),
-		cmocka_unit_test(a_lost_node_ends_a_child_for_ever),
-		cmocka_unit_test(a_parent_that_is_run_again_has_no_children),
-		cmocka_unit_test(client_that_follows_is_notified_of_children),
-		cmocka_unit_test(client_that_does_not_follow_is_not_notified),
-		cmocka_unit_test(children_end_with_the_client_that_their_parent_is_tied_to),
-		cmocka_unit_test(another_head_does_not_run_a_child),
-		cmocka_unit_test(names_go_with_their_task),
-		cmocka_unit_test(the_end_of_a_child_is_told_although_it_has_not_asked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 /* ---- owners ---- */
 
-static void a_second_head_is_refused_with_the_name_of_the_first(void **state)
+WRITER_TEST(a_second_head_is_refused_with_the_name_of_the_first)
 {
 	static const int locks[] = { 0, -ENOLCK, -EWOULDBLOCK };
 
@@ -26,7 +26,7 @@ static void a_second_head_is_refused_with_the_name_of_the_first(void **state)
 	}
 }
 
-static void a_head_is_not_refused_for_one_that_is_known_to_be_over(void **state)
+WRITER_TEST(a_head_is_not_refused_for_one_that_is_known_to_be_over)
 {
 	struct writer *first = writer_on(), *w;
 	struct owner other;
@@ -55,7 +55,7 @@ static struct writer *of_job(const char *host, uint64_t job,
 	return w;
 }
 
-static void a_requeued_job_takes_over_by_itself(void **state)
+WRITER_TEST(a_requeued_job_takes_over_by_itself)
 {
 	struct writer *first = of_job("n1", 7, 0), *w;
 	struct owner other;
@@ -83,7 +83,7 @@ static struct writer *take_over(void)
 	return w;
 }
 
-static void a_head_that_was_taken_over_says_nothing_is_safe(void **state)
+WRITER_TEST(a_head_that_was_taken_over_says_nothing_is_safe)
 {
 	struct writer *first = writer_on(), *second;
 
@@ -107,7 +107,7 @@ static void a_head_that_was_taken_over_says_nothing_is_safe(void **state)
 	assert_int_equal(safe_records(), 3);
 }
 
-static void an_idle_head_that_was_taken_over_notices(void **state)
+WRITER_TEST(an_idle_head_that_was_taken_over_notices)
 {
 	struct writer *first = writer_on(), *second = take_over();
 
@@ -119,7 +119,7 @@ static void an_idle_head_that_was_taken_over_notices(void **state)
 }
 
 /* On NFS the file that another machine has replaced can be read and synced no more. */
-static void a_head_that_was_taken_over_notices_while_its_disk_fails(void **state)
+WRITER_TEST(a_head_that_was_taken_over_notices_while_its_disk_fails)
 {
 	struct writer *first = writer_on(), *second = take_over();
 
@@ -145,7 +145,7 @@ static void take_over_now(void *arg)
 }
 
 /* Between its last look at the owner's file and its rename. */
-static void a_head_that_was_taken_over_renames_nothing(void **state)
+WRITER_TEST(a_head_that_was_taken_over_renames_nothing)
 {
 	struct writer *first = writer_on(), *second = NULL;
 	int file;
@@ -167,7 +167,7 @@ static void a_head_that_was_taken_over_renames_nothing(void **state)
 	assert_int_equal(safe_records(), 2);
 }
 
-static void numbers_of_owners_never_come_again(void **state)
+WRITER_TEST(numbers_of_owners_never_come_again)
 {
 	char name[DISK_NAME_MAX];
 
@@ -184,7 +184,7 @@ static void numbers_of_owners_never_come_again(void **state)
 	}
 }
 
-static void an_owner_whose_file_was_cut_off_may_live(void **state)
+WRITER_TEST(an_owner_whose_file_was_cut_off_may_live)
 {
 	struct writer *w = writer_new("n1", 2);
 	struct owner other;
@@ -195,7 +195,7 @@ static void an_owner_whose_file_was_cut_off_may_live(void **state)
 	assert_string_equal(other.host, "");
 }
 
-static void an_owner_that_cannot_be_removed_is_not_replaced(void **state)
+WRITER_TEST(an_owner_that_cannot_be_removed_is_not_replaced)
 {
 	struct writer *first = writer_on(), *second = writer_new("n2", 2);
 	struct owner other;
@@ -223,7 +223,7 @@ static int list_late(void *arg, const char *prefix,
 }
 
 /* Owners 2 and 3 have come and 2 has gone, since a slow head has seen 1. */
-static void a_head_that_was_passed_is_no_owner(void **state)
+WRITER_TEST(a_head_that_was_passed_is_no_owner)
 {
 	struct writer *third;
 	struct disk_ops late = disk_ops;
@@ -241,23 +241,4 @@ static void a_head_that_was_passed_is_no_owner(void **state)
 	assert_int_equal(put(third), 0);
 	turn(third);
 	assert_true(all_safe(third));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WRITER_TEST(a_second_head_is_refused_with_the_name_of_the_first),
-		WRITER_TEST(a_head_is_not_refused_for_one_that_is_known_to_be_over),
-		WRITER_TEST(a_requeued_job_takes_over_by_itself),
-		WRITER_TEST(a_head_that_was_taken_over_says_nothing_is_safe),
-		WRITER_TEST(an_idle_head_that_was_taken_over_notices),
-		WRITER_TEST(a_head_that_was_taken_over_notices_while_its_disk_fails),
-		WRITER_TEST(a_head_that_was_taken_over_renames_nothing),
-		WRITER_TEST(numbers_of_owners_never_come_again),
-		WRITER_TEST(an_owner_whose_file_was_cut_off_may_live),
-		WRITER_TEST(an_owner_that_cannot_be_removed_is_not_replaced),
-		WRITER_TEST(a_head_that_was_passed_is_no_owner),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 /* ---- without failures ---- */
 
-static void records_are_safe_after_a_sync_and_not_before(void **state)
+WRITER_TEST(records_are_safe_after_a_sync_and_not_before)
 {
 	struct writer *w = writer_on();
 
@@ -26,7 +26,7 @@ static void records_are_safe_after_a_sync_and_not_before(void **state)
 	assert_int_equal(safe_records(), 2);
 }
 
-static void syncs_wait_as_long_as_those_who_wait_may(void **state)
+WRITER_TEST(syncs_wait_as_long_as_those_who_wait_may)
 {
 	struct writer *w = writer_on();
 
@@ -49,7 +49,7 @@ static void syncs_wait_as_long_as_those_who_wait_may(void **state)
 	assert_int_equal(durable_deadline(w->d), w->now);
 }
 
-static void records_outlive_the_process_without_a_sync(void **state)
+WRITER_TEST(records_outlive_the_process_without_a_sync)
 {
 	struct writer *w = writer_on(), *next = writer_new("n1", 2);
 	struct owner other;
@@ -62,7 +62,7 @@ static void records_outlive_the_process_without_a_sync(void **state)
 	assert_int_equal(safe_records(), 5);
 }
 
-static void a_journal_is_made_smaller_while_it_is_written(void **state)
+WRITER_TEST(a_journal_is_made_smaller_while_it_is_written)
 {
 	struct writer *w = writer_on();
 	int file = disk_safe_file(disk, "journal");
@@ -80,7 +80,7 @@ static void a_journal_is_made_smaller_while_it_is_written(void **state)
 
 /* ---- failures ---- */
 
-static void a_failed_sync_is_not_believed_when_it_is_repeated(void **state)
+WRITER_TEST(a_failed_sync_is_not_believed_when_it_is_repeated)
 {
 	struct writer *w = writer_on();
 
@@ -99,7 +99,7 @@ static void a_failed_sync_is_not_believed_when_it_is_repeated(void **state)
 	assert_int_equal(w->mends, 1);
 }
 
-static void a_file_is_never_written_without_its_name(void **state)
+WRITER_TEST(a_file_is_never_written_without_its_name)
 {
 	struct writer *w = writer_on();
 
@@ -116,7 +116,7 @@ static void a_file_is_never_written_without_its_name(void **state)
 	assert_int_equal(safe_records(), 2);
 }
 
-static void a_journal_that_was_removed_is_written_anew(void **state)
+WRITER_TEST(a_journal_that_was_removed_is_written_anew)
 {
 	struct writer *w = writer_on();
 
@@ -133,7 +133,7 @@ static void a_journal_that_was_removed_is_written_anew(void **state)
 }
 
 /* The records cannot be written again where they were. */
-static void a_journal_that_was_removed_and_cannot_be_synced_is_written_anew(void **state)
+WRITER_TEST(a_journal_that_was_removed_and_cannot_be_synced_is_written_anew)
 {
 	struct writer *w = writer_on();
 
@@ -152,7 +152,7 @@ static void a_journal_that_was_removed_and_cannot_be_synced_is_written_anew(void
 	assert_int_equal(safe_records(), 1);
 }
 
-static void a_rename_that_was_done_and_yet_failed_is_noticed(void **state)
+WRITER_TEST(a_rename_that_was_done_and_yet_failed_is_noticed)
 {
 	struct writer *w = writer_on();
 
@@ -168,7 +168,7 @@ static void a_rename_that_was_done_and_yet_failed_is_noticed(void **state)
 }
 
 /* A full disk takes no record: what of it was written is no record for who reads it. */
-static void remains_of_a_failed_write_are_cut_off(void **state)
+WRITER_TEST(remains_of_a_failed_write_are_cut_off)
 {
 	struct writer *w = writer_on();
 	int file = disk_safe_file(disk, "journal");
@@ -185,7 +185,7 @@ static void remains_of_a_failed_write_are_cut_off(void **state)
 	assert_int_equal(safe_records(), 2);
 }
 
-static void nothing_is_written_behind_a_rest_that_cannot_be_cut_off(void **state)
+WRITER_TEST(nothing_is_written_behind_a_rest_that_cannot_be_cut_off)
 {
 	struct writer *w = writer_on();
 	int file = disk_safe_file(disk, "journal");
@@ -239,7 +239,7 @@ static void try_failure(enum disk_op op, int error, int times)
 	assert_int_equal(safe_records(), w->wrote);
 }
 
-static void whatever_fails_safe_records_outlive_a_crash(void **state)
+WRITER_TEST(whatever_fails_safe_records_outlive_a_crash)
 {
 	for (int op = DISK_NO_OP + 1; op < DISK_OPS; op++)
 		for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
@@ -249,7 +249,7 @@ static void whatever_fails_safe_records_outlive_a_crash(void **state)
 		}
 }
 
-static void a_disk_that_fails_for_ever_makes_nothing_safe(void **state)
+WRITER_TEST(a_disk_that_fails_for_ever_makes_nothing_safe)
 {
 	static const enum disk_op ops_of_a_sync[] = { DISK_SYNC, DISK_LOOK };
 
@@ -265,7 +265,7 @@ static void a_disk_that_fails_for_ever_makes_nothing_safe(void **state)
 	}
 }
 
-static void a_head_whose_owner_file_cannot_be_made_does_not_begin(void **state)
+WRITER_TEST(a_head_whose_owner_file_cannot_be_made_does_not_begin)
 {
 	static const enum disk_op steps[] = {
 		DISK_CREATE, DISK_WRITE, DISK_SYNC, DISK_SYNC_DIR, DISK_LIST,
@@ -286,7 +286,7 @@ static void a_head_whose_owner_file_cannot_be_made_does_not_begin(void **state)
 	}
 }
 
-static void closing_makes_everything_safe_or_says_that_it_is_not(void **state)
+WRITER_TEST(closing_makes_everything_safe_or_says_that_it_is_not)
 {
 	for (int fails = 0; fails < 2; fails++) {
 		struct writer *w = writer_on_new_disk();
@@ -300,7 +300,7 @@ static void closing_makes_everything_safe_or_says_that_it_is_not(void **state)
 }
 
 /* The sync that is under way may have had the failure, and the next one not. */
-static void closing_during_a_sync_writes_its_bytes_again(void **state)
+WRITER_TEST(closing_during_a_sync_writes_its_bytes_again)
 {
 	struct writer *w = writer_on();
 
@@ -324,7 +324,7 @@ static void on_line(void *arg, enum log_level level, const char *text)
 	damage_line = strdup(text);
 }
 
-static void damage_that_is_found_while_it_is_written_is_named(void **state)
+WRITER_TEST(damage_that_is_found_while_it_is_written_is_named)
 {
 	struct writer *w = writer_new("n1", 1);
 	struct durable_options options = { .lives = writer_lives, .lives_arg = w };
@@ -345,29 +345,4 @@ static void damage_that_is_found_while_it_is_written_is_named(void **state)
 	assert_non_null(strstr(damage_line, "the journal is damaged"));
 	assert_true(disk_has(disk, "journal.damaged"));
 	free(damage_line);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WRITER_TEST(records_are_safe_after_a_sync_and_not_before),
-		WRITER_TEST(syncs_wait_as_long_as_those_who_wait_may),
-		WRITER_TEST(records_outlive_the_process_without_a_sync),
-		WRITER_TEST(a_journal_is_made_smaller_while_it_is_written),
-		WRITER_TEST(a_failed_sync_is_not_believed_when_it_is_repeated),
-		WRITER_TEST(a_file_is_never_written_without_its_name),
-		WRITER_TEST(a_journal_that_was_removed_is_written_anew),
-		WRITER_TEST(a_journal_that_was_removed_and_cannot_be_synced_is_written_anew),
-		WRITER_TEST(a_rename_that_was_done_and_yet_failed_is_noticed),
-		WRITER_TEST(remains_of_a_failed_write_are_cut_off),
-		WRITER_TEST(nothing_is_written_behind_a_rest_that_cannot_be_cut_off),
-		WRITER_TEST(whatever_fails_safe_records_outlive_a_crash),
-		WRITER_TEST(a_disk_that_fails_for_ever_makes_nothing_safe),
-		WRITER_TEST(a_head_whose_owner_file_cannot_be_made_does_not_begin),
-		WRITER_TEST(closing_makes_everything_safe_or_says_that_it_is_not),
-		WRITER_TEST(closing_during_a_sync_writes_its_bytes_again),
-		WRITER_TEST(damage_that_is_found_while_it_is_written_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #define DAYS(n) ((uint64_t)(n) * 86400)
 #define MAX DAYS(365)
 
-static void times_are_read_as_by_srun_and_with_units(void **state)
+TEST(times_are_read_as_by_srun_and_with_units)
 {
 	static const struct {
 		const char *text;
@@ -28,7 +28,7 @@ static void times_are_read_as_by_srun_and_with_units(void **state)
 	}
 }
 
-static void other_texts_and_longer_times_are_rejected(void **state)
+TEST(other_texts_and_longer_times_are_rejected)
 {
 	static const char *const wrong[] = {
 		"", "-1", " 1", "1 ", "1:", ":1", "1:2:3:4", "1-", "1-2:3:4:5", "1x", "m",
@@ -42,14 +42,4 @@ static void other_texts_and_longer_times_are_rejected(void **state)
 		if (duration_parse(wrong[i], MAX, &seconds))
 			fail_msg("\"%s\" is a time", wrong[i]);
 	assert_int_equal(seconds, 42);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_are_read_as_by_srun_and_with_units),
-		cmocka_unit_test(other_texts_and_longer_times_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

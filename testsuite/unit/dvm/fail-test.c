@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 
-static void one_rank_that_fails_ends_the_task(void **state)
+TEST(one_rank_that_fails_ends_the_task)
 {
 	struct bed *b = bed_create(100);
 
@@ -29,7 +29,7 @@ static void one_rank_that_fails_ends_the_task(void **state)
 	bed_destroy(b);
 }
 
-static void a_task_that_cannot_be_started_says_why(void **state)
+TEST(a_task_that_cannot_be_started_says_why)
 {
 	struct bed *b = bed_create(100);
 
@@ -61,7 +61,7 @@ static void say_abort(struct bed *b)
 	say_failure(b, true, "rank 1 called abort");
 }
 
-static void a_task_of_several_ranks_has_pmi(void **state)
+TEST(a_task_of_several_ranks_has_pmi)
 {
 	struct bed *b = bed_create(100);
 
@@ -77,7 +77,7 @@ static void a_task_of_several_ranks_has_pmi(void **state)
 	bed_destroy(b);
 }
 
-static void failure_in_pmi_ends_the_task(void **state)
+TEST(failure_in_pmi_ends_the_task)
 {
 	struct bed *b = bed_create(100);
 
@@ -95,7 +95,7 @@ static void failure_in_pmi_ends_the_task(void **state)
 }
 
 /* The ends of its processes are known first: their code counts, and the reason is added. */
-static void a_reason_that_comes_late_counts(void **state)
+TEST(a_reason_that_comes_late_counts)
 {
 	struct bed *b = bed_create(100);
 
@@ -115,7 +115,7 @@ static void a_reason_that_comes_late_counts(void **state)
 }
 
 /* A part that is ended for another's sake may be the first that is known to have ended. */
-static void the_part_that_failed_first_counts(void **state)
+TEST(the_part_that_failed_first_counts)
 {
 	struct bed *b = bed_create(100);
 
@@ -149,7 +149,7 @@ static void say_failed(struct bed *b, uint32_t node, bool asked, const char *why
 	deliver_all(b);
 }
 
-static void a_task_may_fail_where_it_is_over(void **state)
+TEST(a_task_may_fail_where_it_is_over)
 {
 	static const char why[] = "fence 0 failed";
 	struct bed *b = bed_create(100);
@@ -168,7 +168,7 @@ static void a_task_may_fail_where_it_is_over(void **state)
 }
 
 /* The node that hears of an abort may be told by the head before that the task fails. */
-static void an_abort_is_heard_by_a_part_that_is_being_ended(void **state)
+TEST(an_abort_is_heard_by_a_part_that_is_being_ended)
 {
 	struct bed *b = bed_create(100);
 
@@ -186,7 +186,7 @@ static void an_abort_is_heard_by_a_part_that_is_being_ended(void **state)
 	bed_destroy(b);
 }
 
-static void an_abort_is_heard_after_the_part_that_aborted_has_ended(void **state)
+TEST(an_abort_is_heard_after_the_part_that_aborted_has_ended)
 {
 	struct bed *b = bed_create(100);
 
@@ -203,7 +203,7 @@ static void an_abort_is_heard_after_the_part_that_aborted_has_ended(void **state
 }
 
 /* Failures that follow elsewhere may be heard first. */
-static void an_abort_is_heard_by_a_part_that_doubts(void **state)
+TEST(an_abort_is_heard_by_a_part_that_doubts)
 {
 	struct bed *b = bed_create(100);
 
@@ -242,7 +242,7 @@ static void assert_was_lost(struct bed *b)
 	bed_destroy(b);
 }
 
-static void ranks_that_end_with_their_node_have_not_failed(void **state)
+TEST(ranks_that_end_with_their_node_have_not_failed)
 {
 	static const int32_t ends[] = { SIGTERM, SIGKILL, (128 + SIGTERM) << 8 };
 	struct bed *b;
@@ -259,7 +259,7 @@ static void ranks_that_end_with_their_node_have_not_failed(void **state)
 }
 
 /* Slurm sends SIGCONT first: a program may end by SIGTERM with any code. */
-static void after_sigcont_any_end_may_be_slurms(void **state)
+TEST(after_sigcont_any_end_may_be_slurms)
 {
 	struct bed *b = bed_create(100);
 
@@ -269,7 +269,7 @@ static void after_sigcont_any_end_may_be_slurms(void **state)
 	assert_was_lost(b);
 }
 
-static void failure_of_pmi_waits_for_news_of_the_other_node(void **state)
+TEST(failure_of_pmi_waits_for_news_of_the_other_node)
 {
 	struct bed *b = bed_create(100);
 
@@ -282,7 +282,7 @@ static void failure_of_pmi_waits_for_news_of_the_other_node(void **state)
 }
 
 /* Nobody has ended the daemon. */
-static void an_end_by_a_signal_is_a_failure_in_the_end(void **state)
+TEST(an_end_by_a_signal_is_a_failure_in_the_end)
 {
 	struct bed *b = bed_create(100);
 	uint64_t at;
@@ -310,7 +310,7 @@ static void an_end_by_a_signal_is_a_failure_in_the_end(void **state)
 }
 
 /* The other node reports its own failure, or never does. */
-static void a_doubt_about_others_has_an_end(void **state)
+TEST(a_doubt_about_others_has_an_end)
 {
 	struct bed *b = bed_create(100);
 
@@ -335,7 +335,7 @@ static void a_doubt_about_others_has_an_end(void **state)
 	bed_destroy(b);
 }
 
-static void failure_after_a_cancel_is_not_the_reason(void **state)
+TEST(failure_after_a_cancel_is_not_the_reason)
 {
 	struct bed *b = bed_create(100);
 
@@ -349,28 +349,4 @@ static void failure_after_a_cancel_is_not_the_reason(void **state)
 	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
 	assert_null(json_object_get(end_of(b, 1), "why"));
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_rank_that_fails_ends_the_task),
-		cmocka_unit_test(a_task_that_cannot_be_started_says_why),
-		cmocka_unit_test(a_task_of_several_ranks_has_pmi),
-		cmocka_unit_test(failure_in_pmi_ends_the_task),
-		cmocka_unit_test(a_reason_that_comes_late_counts),
-		cmocka_unit_test(failure_after_a_cancel_is_not_the_reason),
-		cmocka_unit_test(the_part_that_failed_first_counts),
-		cmocka_unit_test(a_task_may_fail_where_it_is_over),
-		cmocka_unit_test(an_abort_is_heard_by_a_part_that_is_being_ended),
-		cmocka_unit_test(an_abort_is_heard_after_the_part_that_aborted_has_ended),
-		cmocka_unit_test(an_abort_is_heard_by_a_part_that_doubts),
-		cmocka_unit_test(ranks_that_end_with_their_node_have_not_failed),
-		cmocka_unit_test(after_sigcont_any_end_may_be_slurms),
-		cmocka_unit_test(failure_of_pmi_waits_for_news_of_the_other_node),
-		cmocka_unit_test(an_end_by_a_signal_is_a_failure_in_the_end),
-		cmocka_unit_test(a_doubt_about_others_has_an_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static struct gpus found(const char *file)
 	return g;
 }
 
-static void variable_is_that_of_the_vendor(void **state)
+TEST(variable_is_that_of_the_vendor)
 {
 	set_all("2,3");
 	assert_string_equal(found("nvidiactl").variable, "CUDA_VISIBLE_DEVICES");
@@ -63,7 +63,7 @@ static void variable_is_that_of_the_vendor(void **state)
 	assert_string_equal(found("kfd").names[0], "2");
 }
 
-static void without_device_files_the_set_variable_tells_the_vendor(void **state)
+TEST(without_device_files_the_set_variable_tells_the_vendor)
 {
 	unset_all();
 	assert_int_equal(found(NULL).count, 0);
@@ -77,7 +77,7 @@ static void without_device_files_the_set_variable_tells_the_vendor(void **state)
 	assert_string_equal(found(NULL).names[0], "4");
 }
 
-static void variables_of_other_vendors_do_not_count(void **state)
+TEST(variables_of_other_vendors_do_not_count)
 {
 	unset_all();
 	setenv("ROCR_VISIBLE_DEVICES", "0,1", 1);
@@ -89,7 +89,7 @@ static void variables_of_other_vendors_do_not_count(void **state)
 	assert_int_equal(found("kfd").count, 1);
 }
 
-static void word_that_is_no_gpu_ends_the_mask(void **state)
+TEST(word_that_is_no_gpu_ends_the_mask)
 {
 	static const struct {
 		const char *mask;
@@ -107,23 +107,10 @@ static void word_that_is_no_gpu_ends_the_mask(void **state)
 	}
 }
 
-static void variables_that_select_gpus_are_known(void **state)
+TEST(variables_that_select_gpus_are_known)
 {
 	assert_true(gpus_is_variable("HIP_VISIBLE_DEVICES=0"));
 	assert_true(gpus_is_variable("GPU_DEVICE_ORDINAL="));
 	assert_false(gpus_is_variable("CUDA_VISIBLE_DEVICES_OF_MINE=0"));
 	assert_false(gpus_is_variable("CUDA_HOME=/usr"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variable_is_that_of_the_vendor),
-		cmocka_unit_test(without_device_files_the_set_variable_tells_the_vendor),
-		cmocka_unit_test(variables_of_other_vendors_do_not_count),
-		cmocka_unit_test(word_that_is_no_gpu_ends_the_mask),
-		cmocka_unit_test(variables_that_select_gpus_are_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

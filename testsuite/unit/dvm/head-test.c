@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void a_task_runs_and_its_end_is_told(void **state)
+TEST(a_task_runs_and_its_end_is_told)
 {
 	struct bed *b = bed_create(100);
 
@@ -35,7 +35,7 @@ static const char *argument(json_t *task, size_t i)
 	return json_string_value(json_array_get(json_object_get(task, "argv"), i));
 }
 
-static void ended_task_keeps_its_command_and_line(void **state)
+TEST(ended_task_keeps_its_command_and_line)
 {
 	struct bed *b = bed_create(100);
 
@@ -54,7 +54,7 @@ static void ended_task_keeps_its_command_and_line(void **state)
 }
 
 /* Each character has two bytes: a limit may be in the middle of one. */
-static void long_command_is_cut_between_characters(void **state)
+TEST(long_command_is_cut_between_characters)
 {
 	char request[4200] = "{'argv':['", *at = request + strlen(request);
 	struct bed *b = bed_create(100);
@@ -87,7 +87,7 @@ static double start_of(struct bed *b, unsigned id)
 	return json_number_value(json_array_get(times, 2));
 }
 
-static void a_start_is_told_soon_or_with_the_end(void **state)
+TEST(a_start_is_told_soon_or_with_the_end)
 {
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
@@ -117,7 +117,7 @@ static void a_start_is_told_soon_or_with_the_end(void **state)
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
 
-static void invalid_tasks_are_rejected_and_valid_ones_accepted(void **state)
+TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
 {
 	static const char *const wrong[][2] = {
 		{ "{'argv':[]}", "argv" },
@@ -176,7 +176,7 @@ static void invalid_tasks_are_rejected_and_valid_ones_accepted(void **state)
 	bed_destroy(b);
 }
 
-static void requests_that_make_no_sense_are_errors(void **state)
+TEST(requests_that_make_no_sense_are_errors)
 {
 	static const char *const requests[] = {
 		"", "nothing", "[]", "{}", "{'op':7}", "{'op':'fly'}",
@@ -200,7 +200,7 @@ static void requests_that_make_no_sense_are_errors(void **state)
 	bed_destroy(b);
 }
 
-static void a_client_of_another_version_is_not_heard(void **state)
+TEST(a_client_of_another_version_is_not_heard)
 {
 	struct bed *b = bed_create(100);
 
@@ -212,7 +212,7 @@ static void a_client_of_another_version_is_not_heard(void **state)
 	bed_destroy(b);
 }
 
-static void the_queue_has_a_limit(void **state)
+TEST(the_queue_has_a_limit)
 {
 	struct bed *b = bed_create(1);
 	json_t *refused;
@@ -227,7 +227,7 @@ static void the_queue_has_a_limit(void **state)
 	bed_destroy(b);
 }
 
-static void a_task_is_tried_again_as_often_as_allowed(void **state)
+TEST(a_task_is_tried_again_as_often_as_allowed)
 {
 	struct bed *b = bed_create(100);
 
@@ -243,7 +243,7 @@ static void a_task_is_tried_again_as_often_as_allowed(void **state)
 	bed_destroy(b);
 }
 
-static void time_limits_hold(void **state)
+TEST(time_limits_hold)
 {
 	struct bed *b = bed_create(100);
 
@@ -261,7 +261,7 @@ static void time_limits_hold(void **state)
 	bed_destroy(b);
 }
 
-static void cancelled_tasks_end(void **state)
+TEST(cancelled_tasks_end)
 {
 	struct bed *b = bed_create(100);
 
@@ -281,7 +281,7 @@ static void cancelled_tasks_end(void **state)
 	bed_destroy(b);
 }
 
-static void running_task_is_not_cancelled_with_the_queued_ones(void **state)
+TEST(running_task_is_not_cancelled_with_the_queued_ones)
 {
 	struct bed *b = bed_create(100);
 
@@ -302,7 +302,7 @@ static void running_task_is_not_cancelled_with_the_queued_ones(void **state)
 	bed_destroy(b);
 }
 
-static void task_of_negative_priority_starts_last(void **state)
+TEST(task_of_negative_priority_starts_last)
 {
 	struct bed *b = bed_create(100);
 
@@ -321,7 +321,7 @@ static void task_of_negative_priority_starts_last(void **state)
 	bed_destroy(b);
 }
 
-static void tasks_are_cancelled_by_name(void **state)
+TEST(tasks_are_cancelled_by_name)
 {
 	struct bed *b = bed_create(100);
 
@@ -335,7 +335,7 @@ static void tasks_are_cancelled_by_name(void **state)
 	bed_destroy(b);
 }
 
-static void tied_tasks_end_with_their_client(void **state)
+TEST(tied_tasks_end_with_their_client)
 {
 	struct bed *b = bed_create(100);
 
@@ -348,7 +348,7 @@ static void tied_tasks_end_with_their_client(void **state)
 	bed_destroy(b);
 }
 
-static void tasks_of_a_lost_node_run_elsewhere(void **state)
+TEST(tasks_of_a_lost_node_run_elsewhere)
 {
 	struct bed *b = bed_create(100);
 
@@ -377,7 +377,7 @@ static void tasks_of_a_lost_node_run_elsewhere(void **state)
 	bed_destroy(b);
 }
 
-static void drained_nodes_get_nothing(void **state)
+TEST(drained_nodes_get_nothing)
 {
 	struct bed *b = bed_create(100);
 
@@ -393,7 +393,7 @@ static void drained_nodes_get_nothing(void **state)
 	bed_destroy(b);
 }
 
-static void placed_tasks_are_where_they_should_be(void **state)
+TEST(placed_tasks_are_where_they_should_be)
 {
 	struct bed *b = bed_create(100);
 
@@ -404,7 +404,7 @@ static void placed_tasks_are_where_they_should_be(void **state)
 	bed_destroy(b);
 }
 
-static void a_typo_does_not_end_a_dvm(void **state)
+TEST(a_typo_does_not_end_a_dvm)
 {
 	struct bed *b = bed_create(100);
 
@@ -418,7 +418,7 @@ static void a_typo_does_not_end_a_dvm(void **state)
 	bed_destroy(b);
 }
 
-static void a_dvm_goes_down_when_its_work_is_done(void **state)
+TEST(a_dvm_goes_down_when_its_work_is_done)
 {
 	struct bed *b = bed_create(100);
 
@@ -435,7 +435,7 @@ static void a_dvm_goes_down_when_its_work_is_done(void **state)
 	bed_destroy(b);
 }
 
-static void clients_that_wait_are_notified_of_ends(void **state)
+TEST(clients_that_wait_are_notified_of_ends)
 {
 	struct bed *b = bed_create(100);
 
@@ -454,7 +454,7 @@ static void clients_that_wait_are_notified_of_ends(void **state)
 }
 
 /* A client confirms what it was told; until then another wait covers it, too. */
-static void wait_covers_what_nobody_has_waited_for(void **state)
+TEST(wait_covers_what_nobody_has_waited_for)
 {
 	struct bed *b = bed_create(100);
 
@@ -475,7 +475,7 @@ static void wait_covers_what_nobody_has_waited_for(void **state)
 	bed_destroy(b);
 }
 
-static void results_that_are_not_kept_are_counted(void **state)
+TEST(results_that_are_not_kept_are_counted)
 {
 	const int requests = 101, tasks = 100; /* 100 more than HEAD_KEPT_MAX */
 	struct bed *b = bed_create((size_t)(requests * tasks));
@@ -502,7 +502,7 @@ static void results_that_are_not_kept_are_counted(void **state)
 }
 
 /* The client that has it goes, and with it the task. */
-static void task_of_run_is_no_other_waits_business(void **state)
+TEST(task_of_run_is_no_other_waits_business)
 {
 	struct bed *b = bed_create(100);
 
@@ -614,7 +614,7 @@ static void run_seed(unsigned seed)
 	bed_destroy(b);
 }
 
-static void every_task_ends_once_whatever_happens(void **state)
+TEST(every_task_ends_once_whatever_happens)
 {
 	for (unsigned seed = 0; seed < 200; seed++)
 		run_seed(seed);
@@ -626,7 +626,7 @@ static void ask_as(struct bed *b, uint32_t client, const char *line)
 	dvm_head_turn(b->head, b->now);
 }
 
-static void last_of_the_clients_that_leave_ends_the_dvm(void **state)
+TEST(last_of_the_clients_that_leave_ends_the_dvm)
 {
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"cancel\",\"last\":true}";
 	struct bed *b = bed_create(100);
@@ -642,7 +642,7 @@ static void last_of_the_clients_that_leave_ends_the_dvm(void **state)
 	bed_destroy(b);
 }
 
-static void client_that_looks_is_no_other_client(void **state)
+TEST(client_that_looks_is_no_other_client)
 {
 	char hello[64];
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"cancel\",\"last\":true}";
@@ -659,7 +659,7 @@ static void client_that_looks_is_no_other_client(void **state)
 	bed_destroy(b);
 }
 
-static void client_before_the_one_that_started_the_dvm_does_not_end_it(void **state)
+TEST(client_before_the_one_that_started_the_dvm_does_not_end_it)
 {
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"stop\",\"last\":true}";
 	struct bed *b = bed_create(100);
@@ -674,7 +674,7 @@ static void client_before_the_one_that_started_the_dvm_does_not_end_it(void **st
 	bed_destroy(b);
 }
 
-static void several_dvms_give_no_number_twice(void **state)
+TEST(several_dvms_give_no_number_twice)
 {
 	struct bed *b = bed_create_member(100, 2, 3);
 
@@ -689,41 +689,4 @@ static void several_dvms_give_no_number_twice(void **state)
 	ask(b, "{'op':'cancel','ids':[4]}");
 	assert_string_equal(text(event(b, "error"), "why"), "there is no task 4 here");
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_task_runs_and_its_end_is_told),
-		cmocka_unit_test(ended_task_keeps_its_command_and_line),
-		cmocka_unit_test(long_command_is_cut_between_characters),
-		cmocka_unit_test(a_start_is_told_soon_or_with_the_end),
-		cmocka_unit_test(invalid_tasks_are_rejected_and_valid_ones_accepted),
-		cmocka_unit_test(requests_that_make_no_sense_are_errors),
-		cmocka_unit_test(a_client_of_another_version_is_not_heard),
-		cmocka_unit_test(the_queue_has_a_limit),
-		cmocka_unit_test(last_of_the_clients_that_leave_ends_the_dvm),
-		cmocka_unit_test(client_that_looks_is_no_other_client),
-		cmocka_unit_test(client_before_the_one_that_started_the_dvm_does_not_end_it),
-		cmocka_unit_test(several_dvms_give_no_number_twice),
-		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
-		cmocka_unit_test(time_limits_hold),
-		cmocka_unit_test(cancelled_tasks_end),
-		cmocka_unit_test(running_task_is_not_cancelled_with_the_queued_ones),
-		cmocka_unit_test(task_of_negative_priority_starts_last),
-		cmocka_unit_test(tasks_are_cancelled_by_name),
-		cmocka_unit_test(tied_tasks_end_with_their_client),
-		cmocka_unit_test(tasks_of_a_lost_node_run_elsewhere),
-		cmocka_unit_test(drained_nodes_get_nothing),
-		cmocka_unit_test(placed_tasks_are_where_they_should_be),
-		cmocka_unit_test(a_typo_does_not_end_a_dvm),
-		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
-		cmocka_unit_test(clients_that_wait_are_notified_of_ends),
-		cmocka_unit_test(wait_covers_what_nobody_has_waited_for),
-		cmocka_unit_test(results_that_are_not_kept_are_counted),
-		cmocka_unit_test(task_of_run_is_no_other_waits_business),
-		cmocka_unit_test(every_task_ends_once_whatever_happens),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

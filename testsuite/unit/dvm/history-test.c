@@ -109,7 +109,7 @@ static void make_six_tasks(struct buf *b)
 	put_cancelled(b, 6, 6000);
 }
 
-static void each_task_is_told_of(void **state)
+TEST(each_task_is_told_of)
 {
 	static const enum history_state states[] = {
 		HISTORY_DONE, HISTORY_FAILED, HISTORY_FAILED, HISTORY_RUNNING,
@@ -131,7 +131,7 @@ static void each_task_is_told_of(void **state)
 	end(&h, &b);
 }
 
-static void figures_are_of_all_tasks(void **state)
+TEST(figures_are_of_all_tasks)
 {
 	struct history_figures f;
 	struct history h;
@@ -152,7 +152,7 @@ static void figures_are_of_all_tasks(void **state)
 	end(&h, &b);
 }
 
-static void a_slot_that_is_free_waits_for_a_task(void **state)
+TEST(a_slot_that_is_free_waits_for_a_task)
 {
 	struct history_figures f;
 	struct history h;
@@ -172,7 +172,7 @@ static void a_slot_that_is_free_waits_for_a_task(void **state)
 }
 
 /* The second needs both slots, one of which is free long before the other. */
-static void a_task_waits_for_as_many_slots_as_it_needs(void **state)
+TEST(a_task_waits_for_as_many_slots_as_it_needs)
 {
 	struct history_figures f;
 	struct history h;
@@ -191,7 +191,7 @@ static void a_task_waits_for_as_many_slots_as_it_needs(void **state)
 	end(&h, &b);
 }
 
-static void without_a_head_there_are_no_slots(void **state)
+TEST(without_a_head_there_are_no_slots)
 {
 	struct history_figures f;
 	struct history h;
@@ -214,7 +214,7 @@ static void without_a_head_there_are_no_slots(void **state)
 	end(&h, &b);
 }
 
-static void slots_come_and_go_with_nodes(void **state)
+TEST(slots_come_and_go_with_nodes)
 {
 	struct history_figures f;
 	struct history h;
@@ -233,7 +233,7 @@ static void slots_come_and_go_with_nodes(void **state)
 	end(&h, &b);
 }
 
-static void the_last_try_counts_and_what_follows_the_end_does_not(void **state)
+TEST(the_last_try_counts_and_what_follows_the_end_does_not)
 {
 	struct history_figures f;
 	struct history h;
@@ -258,7 +258,7 @@ static void the_last_try_counts_and_what_follows_the_end_does_not(void **state)
 	end(&h, &b);
 }
 
-static void an_empty_journal_has_no_figures(void **state)
+TEST(an_empty_journal_has_no_figures)
 {
 	struct history_figures f;
 	struct history h;
@@ -272,7 +272,7 @@ static void an_empty_journal_has_no_figures(void **state)
 	end(&h, &b);
 }
 
-static void without_memory_there_is_no_report(void **state)
+TEST(without_memory_there_is_no_report)
 {
 	struct history_figures f;
 	struct history h;
@@ -294,21 +294,4 @@ static void without_memory_there_is_no_report(void **state)
 	assert_true(allowed >= 0);
 	allowed = -1;
 	buf_free(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_task_is_told_of),
-		cmocka_unit_test(figures_are_of_all_tasks),
-		cmocka_unit_test(a_slot_that_is_free_waits_for_a_task),
-		cmocka_unit_test(a_task_waits_for_as_many_slots_as_it_needs),
-		cmocka_unit_test(without_a_head_there_are_no_slots),
-		cmocka_unit_test(slots_come_and_go_with_nodes),
-		cmocka_unit_test(the_last_try_counts_and_what_follows_the_end_does_not),
-		cmocka_unit_test(an_empty_journal_has_no_figures),
-		cmocka_unit_test(without_memory_there_is_no_report),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void assert_is(const struct journal_record *r, size_t i)
 	buf_free(&b);
 }
 
-static void records_are_read_as_written(void **state)
+TEST(records_are_read_as_written)
 {
 	size_t ends[RECORDS + 1];
 	struct journal_reader j;
@@ -104,7 +104,7 @@ static void records_are_read_as_written(void **state)
 	buf_free(&b);
 }
 
-static void records_of_version_1_are_read(void **state)
+TEST(records_of_version_1_are_read)
 {
 	struct journal_record records[RECORDS], r;
 	struct journal_reader j;
@@ -129,7 +129,7 @@ static void records_of_version_1_are_read(void **state)
 }
 
 /* The records behind it are moved to its place: none of them is damaged. */
-static void a_missing_record_is_named_and_no_other_is_missed(void **state)
+TEST(a_missing_record_is_named_and_no_other_is_missed)
 {
 	size_t ends[RECORDS + 1];
 	struct journal_reader j;
@@ -170,7 +170,7 @@ static void a_missing_record_is_named_and_no_other_is_missed(void **state)
 }
 
 /* As a disk may put a block where another one is to be. */
-static void a_record_in_the_place_of_another_is_damage(void **state)
+TEST(a_record_in_the_place_of_another_is_damage)
 {
 	struct journal_record r = { .type = JOURNAL_CANCEL, .cancelled = 1 };
 	struct journal_reader j;
@@ -191,7 +191,7 @@ static void a_record_in_the_place_of_another_is_damage(void **state)
 	buf_free(&b);
 }
 
-static void a_journal_cut_anywhere_ends_with_its_last_whole_record(void **state)
+TEST(a_journal_cut_anywhere_ends_with_its_last_whole_record)
 {
 	size_t ends[RECORDS + 1], n;
 	struct journal_reader j;
@@ -214,7 +214,7 @@ static void a_journal_cut_anywhere_ends_with_its_last_whole_record(void **state)
 	buf_free(&b);
 }
 
-static void a_damaged_record_is_passed_over_and_no_other(void **state)
+TEST(a_damaged_record_is_passed_over_and_no_other)
 {
 	size_t ends[RECORDS + 1];
 	struct journal_reader j;
@@ -248,7 +248,7 @@ static void a_damaged_record_is_passed_over_and_no_other(void **state)
 	buf_free(&b);
 }
 
-static void files_that_are_no_journal_are_rejected(void **state)
+TEST(files_that_are_no_journal_are_rejected)
 {
 	size_t ends[RECORDS + 1];
 	struct journal_reader j;
@@ -267,7 +267,7 @@ static void files_that_are_no_journal_are_rejected(void **state)
 	buf_free(&b);
 }
 
-static void a_record_that_is_too_long_changes_nothing(void **state)
+TEST(a_record_that_is_too_long_changes_nothing)
 {
 	char *text = calloc(1, JOURNAL_RECORD_MAX + 1);
 	struct journal_record r = { .type = JOURNAL_SUBMIT,
@@ -285,7 +285,7 @@ static void a_record_that_is_too_long_changes_nothing(void **state)
 	free(text);
 }
 
-static void without_memory_nothing_is_written(void **state)
+TEST(without_memory_nothing_is_written)
 {
 	struct journal_record records[RECORDS];
 	struct buf b;
@@ -299,21 +299,4 @@ static void without_memory_nothing_is_written(void **state)
 		assert_int_equal(b.len, 0);
 		buf_free(&b);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_are_read_as_written),
-		cmocka_unit_test(records_of_version_1_are_read),
-		cmocka_unit_test(a_missing_record_is_named_and_no_other_is_missed),
-		cmocka_unit_test(a_record_in_the_place_of_another_is_damage),
-		cmocka_unit_test(a_journal_cut_anywhere_ends_with_its_last_whole_record),
-		cmocka_unit_test(a_damaged_record_is_passed_over_and_no_other),
-		cmocka_unit_test(files_that_are_no_journal_are_rejected),
-		cmocka_unit_test(a_record_that_is_too_long_changes_nothing),
-		cmocka_unit_test(without_memory_nothing_is_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static long long drained(struct bed *b)
 	return n;
 }
 
-static void start_waits_until_another_task_has_ended(void **state)
+TEST(start_waits_until_another_task_has_ended)
 {
 	struct bed *b = bed_with_room(0, 1);
 
@@ -58,7 +58,7 @@ static void start_waits_until_another_task_has_ended(void **state)
 	bed_destroy(b);
 }
 
-static void start_is_tried_each_second(void **state)
+TEST(start_is_tried_each_second)
 {
 	struct bed *b = bed_with_room(0, 0);
 
@@ -70,7 +70,7 @@ static void start_is_tried_each_second(void **state)
 	bed_destroy(b);
 }
 
-static void idle_node_that_can_start_nothing_is_drained(void **state)
+TEST(idle_node_that_can_start_nothing_is_drained)
 {
 	struct bed *b = bed_create(100);
 
@@ -89,7 +89,7 @@ static void idle_node_that_can_start_nothing_is_drained(void **state)
 	bed_destroy(b);
 }
 
-static void drained_node_says_why_until_undrain(void **state)
+TEST(drained_node_says_why_until_undrain)
 {
 	struct bed *b = bed_with_room(0, 0);
 	json_t *node;
@@ -109,7 +109,7 @@ static void drained_node_says_why_until_undrain(void **state)
 	bed_destroy(b);
 }
 
-static void rest_of_the_ranks_is_started_later(void **state)
+TEST(rest_of_the_ranks_is_started_later)
 {
 	struct bed *b = bed_with_room(0, 2);
 
@@ -127,7 +127,7 @@ static void rest_of_the_ranks_is_started_later(void **state)
 	bed_destroy(b);
 }
 
-static void waiting_task_is_cancelled_at_once(void **state)
+TEST(waiting_task_is_cancelled_at_once)
 {
 	struct bed *b = bed_with_room(0, 1);
 
@@ -142,7 +142,7 @@ static void waiting_task_is_cancelled_at_once(void **state)
 	bed_destroy(b);
 }
 
-static void task_over_nodes_waits_for_a_limited_time(void **state)
+TEST(task_over_nodes_waits_for_a_limited_time)
 {
 	struct bed *b = bed_with_room(0, 1);
 
@@ -163,7 +163,7 @@ static void task_over_nodes_waits_for_a_limited_time(void **state)
 	bed_destroy(b);
 }
 
-static void process_that_lacked_something_is_started_again(void **state)
+TEST(process_that_lacked_something_is_started_again)
 {
 	struct bed *b = bed_create(100);
 
@@ -179,7 +179,7 @@ static void process_that_lacked_something_is_started_again(void **state)
 	bed_destroy(b);
 }
 
-static void task_whose_processes_always_lack_something_fails(void **state)
+TEST(task_whose_processes_always_lack_something_fails)
 {
 	struct bed *b = bed_create(100);
 
@@ -194,21 +194,4 @@ static void task_whose_processes_always_lack_something_fails(void **state)
 	assert_string_equal(text(end_of(b, 1), "why"), "no file");
 	assert_int_equal(drained(b), 0);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(start_waits_until_another_task_has_ended),
-		cmocka_unit_test(start_is_tried_each_second),
-		cmocka_unit_test(idle_node_that_can_start_nothing_is_drained),
-		cmocka_unit_test(drained_node_says_why_until_undrain),
-		cmocka_unit_test(rest_of_the_ranks_is_started_later),
-		cmocka_unit_test(waiting_task_is_cancelled_at_once),
-		cmocka_unit_test(task_over_nodes_waits_for_a_limited_time),
-		cmocka_unit_test(process_that_lacked_something_is_started_again),
-		cmocka_unit_test(task_whose_processes_always_lack_something_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static struct bed *bed_with_task(void)
 
 /* ---- the node's clock ---- */
 
-static void lease_counts_from_when_the_answered_message_was_sent(void **state)
+TEST(lease_counts_from_when_the_answered_message_was_sent)
 {
 	struct lease l = { 0 };
 
@@ -132,7 +132,7 @@ static void lease_counts_from_when_the_answered_message_was_sent(void **state)
 	assert_int_equal(lease_end(&l), 500 + LEASE_MS);
 }
 
-static void lease_is_asked_for_several_times(void **state)
+TEST(lease_is_asked_for_several_times)
 {
 	struct lease l = { 0 };
 	unsigned asks = 0;
@@ -144,7 +144,7 @@ static void lease_is_asked_for_several_times(void **state)
 }
 
 /* With its ranks, and perhaps its head, as by Slurm's suspend. */
-static void daemon_that_was_stopped_waits_a_tick_for_an_answer(void **state)
+TEST(daemon_that_was_stopped_waits_a_tick_for_an_answer)
 {
 	struct lease l = { 0 };
 
@@ -156,7 +156,7 @@ static void daemon_that_was_stopped_waits_a_tick_for_an_answer(void **state)
 	assert_int_equal(lease_end(&l), 5000 + LEASE_MS);
 }
 
-static void lease_that_is_over_stays_over(void **state)
+TEST(lease_that_is_over_stays_over)
 {
 	struct lease l = { 0 };
 	uint64_t now;
@@ -168,7 +168,7 @@ static void lease_that_is_over_stays_over(void **state)
 	assert_int_equal(lease_end(&l), 100 + LEASE_MS);
 }
 
-static void node_without_a_lease_runs_forever(void **state)
+TEST(node_without_a_lease_runs_forever)
 {
 	struct lease l = { 0 };
 
@@ -180,7 +180,7 @@ static void node_without_a_lease_runs_forever(void **state)
 
 /* ---- the head's ---- */
 
-static void head_answers_a_lease_at_once(void **state)
+TEST(head_answers_a_lease_at_once)
 {
 	struct bed *b = bed_create();
 
@@ -189,7 +189,7 @@ static void head_answers_a_lease_at_once(void **state)
 	bed_destroy(b);
 }
 
-static void task_of_a_lost_node_waits_for_its_lease(void **state)
+TEST(task_of_a_lost_node_waits_for_its_lease)
 {
 	struct bed *b = bed_with_task();
 
@@ -209,7 +209,7 @@ static void task_of_a_lost_node_waits_for_its_lease(void **state)
 	bed_destroy(b);
 }
 
-static void task_of_a_node_that_is_gone_runs_elsewhere_at_once(void **state)
+TEST(task_of_a_node_that_is_gone_runs_elsewhere_at_once)
 {
 	struct bed *b = bed_with_task();
 
@@ -219,7 +219,7 @@ static void task_of_a_node_that_is_gone_runs_elsewhere_at_once(void **state)
 	bed_destroy(b);
 }
 
-static void lost_node_that_turns_out_to_be_gone_frees_its_tasks(void **state)
+TEST(lost_node_that_turns_out_to_be_gone_frees_its_tasks)
 {
 	struct bed *b = bed_with_task();
 
@@ -231,7 +231,7 @@ static void lost_node_that_turns_out_to_be_gone_frees_its_tasks(void **state)
 	bed_destroy(b);
 }
 
-static void silent_node_is_lost_when_its_lease_is_over(void **state)
+TEST(silent_node_is_lost_when_its_lease_is_over)
 {
 	struct bed *b = bed_with_task();
 
@@ -245,7 +245,7 @@ static void silent_node_is_lost_when_its_lease_is_over(void **state)
 	bed_destroy(b);
 }
 
-static void nodes_are_listened_to_when_their_head_was_stopped(void **state)
+TEST(nodes_are_listened_to_when_their_head_was_stopped)
 {
 	struct bed *b = bed_with_task();
 
@@ -258,7 +258,7 @@ static void nodes_are_listened_to_when_their_head_was_stopped(void **state)
 	bed_destroy(b);
 }
 
-static void ranks_beside_a_lost_node_are_killed_at_once(void **state)
+TEST(ranks_beside_a_lost_node_are_killed_at_once)
 {
 	struct bed *b = bed_create();
 
@@ -274,7 +274,7 @@ static void ranks_beside_a_lost_node_are_killed_at_once(void **state)
 }
 
 /* The rank was counted as ended twice: the task ran again while its other rank went on. */
-static void rank_that_had_ended_is_not_lost_with_its_node(void **state)
+TEST(rank_that_had_ended_is_not_lost_with_its_node)
 {
 	struct bed *b = bed_create();
 
@@ -290,7 +290,7 @@ static void rank_that_had_ended_is_not_lost_with_its_node(void **state)
 	bed_destroy(b);
 }
 
-static void end_that_is_told_twice_counts_once(void **state)
+TEST(end_that_is_told_twice_counts_once)
 {
 	struct bed *b = bed_create();
 
@@ -309,7 +309,7 @@ static size_t unreached(struct bed *b)
 	return json_array_size(json_object_get(b->p.answer, "nodes"));
 }
 
-static void node_with_ranks_to_be_ended_is_named_until_they_have(void **state)
+TEST(node_with_ranks_to_be_ended_is_named_until_they_have)
 {
 	struct bed *b = bed_with_task();
 
@@ -332,7 +332,7 @@ static void node_with_ranks_to_be_ended_is_named_until_they_have(void **state)
 #define DOWN_MS 10000
 
 /* A head with a lease that is longer than `down` tries. */
-static void down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds(void **state)
+TEST(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds)
 {
 	struct bed *b = bed_create_lease(60000, 70000);
 
@@ -348,7 +348,7 @@ static void down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds(void **
 }
 
 /* The next head would run them again. */
-static void down_that_keeps_tasks_waits_for_a_lost_node(void **state)
+TEST(down_that_keeps_tasks_waits_for_a_lost_node)
 {
 	struct bed *b = bed_create_lease(60000, 70000);
 
@@ -373,7 +373,7 @@ static json_int_t ended(struct bed *b)
 }
 
 /* The lease is longer than a head hopes for nodes. */
-static void task_is_for_another_head_when_the_leases_of_all_nodes_are_over(void **state)
+TEST(task_is_for_another_head_when_the_leases_of_all_nodes_are_over)
 {
 	struct bed *b = bed_create_lease(60000, 70000);
 
@@ -387,30 +387,4 @@ static void task_is_for_another_head_when_the_leases_of_all_nodes_are_over(void 
 	assert_true(b->p.down);
 	assert_int_equal(ended(b), 0);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lease_counts_from_when_the_answered_message_was_sent),
-		cmocka_unit_test(lease_is_asked_for_several_times),
-		cmocka_unit_test(daemon_that_was_stopped_waits_a_tick_for_an_answer),
-		cmocka_unit_test(lease_that_is_over_stays_over),
-		cmocka_unit_test(node_without_a_lease_runs_forever),
-		cmocka_unit_test(head_answers_a_lease_at_once),
-		cmocka_unit_test(task_of_a_lost_node_waits_for_its_lease),
-		cmocka_unit_test(task_of_a_node_that_is_gone_runs_elsewhere_at_once),
-		cmocka_unit_test(lost_node_that_turns_out_to_be_gone_frees_its_tasks),
-		cmocka_unit_test(silent_node_is_lost_when_its_lease_is_over),
-		cmocka_unit_test(nodes_are_listened_to_when_their_head_was_stopped),
-		cmocka_unit_test(ranks_beside_a_lost_node_are_killed_at_once),
-		cmocka_unit_test(rank_that_had_ended_is_not_lost_with_its_node),
-		cmocka_unit_test(end_that_is_told_twice_counts_once),
-		cmocka_unit_test(node_with_ranks_to_be_ended_is_named_until_they_have),
-		cmocka_unit_test(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds),
-		cmocka_unit_test(down_that_keeps_tasks_waits_for_a_lost_node),
-		cmocka_unit_test(task_is_for_another_head_when_the_leases_of_all_nodes_are_over),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void release(struct ledger *l, const struct ledger_shape *s,
 	free(p);
 }
 
-static void a_task_goes_where_it_leaves_least_over(void **state)
+TEST(a_task_goes_where_it_leaves_least_over)
 {
 	const struct ledger_shape large = { .ranks = 3, .cores = 2 };
 	const struct ledger_shape small = { .ranks = 1, .cores = 2 };
@@ -54,7 +54,7 @@ static void a_task_goes_where_it_leaves_least_over(void **state)
 	ledger_destroy(l);
 }
 
-static void ranks_are_shared_out_over_nodes(void **state)
+TEST(ranks_are_shared_out_over_nodes)
 {
 	const struct ledger_shape few = { .ranks = 10, .cores = 1 };
 	const struct ledger_shape even = { .ranks = 7, .cores = 1, .nodes = 3 };
@@ -78,7 +78,7 @@ static void ranks_are_shared_out_over_nodes(void **state)
 	ledger_destroy(l);
 }
 
-static void exclusive_task_shares_its_nodes_with_none(void **state)
+TEST(exclusive_task_shares_its_nodes_with_none)
 {
 	const struct ledger_shape alone = { .ranks = 1, .cores = 1, .exclusive = true };
 	const struct ledger_shape one = { .ranks = 1, .cores = 1 };
@@ -94,7 +94,7 @@ static void exclusive_task_shares_its_nodes_with_none(void **state)
 	ledger_destroy(l);
 }
 
-static void gpus_memory_and_counters_are_limits_too(void **state)
+TEST(gpus_memory_and_counters_are_limits_too)
 {
 	struct ledger_shape s = { .ranks = 2, .cores = 1, .gpus = 1 };
 	struct ledger *l = ledger_of(1, 8, 2);
@@ -139,7 +139,7 @@ static struct ledger_placement *at(uint32_t node, uint32_t core, uint32_t count)
 	return p;
 }
 
-static void placed_tasks_get_these_cores_or_wait(void **state)
+TEST(placed_tasks_get_these_cores_or_wait)
 {
 	struct ledger_placement *where = at(1, 2, 2), *p, *none;
 	const struct ledger_shape s = { .ranks = 1, .cores = 2, .placed = where };
@@ -161,7 +161,7 @@ static void placed_tasks_get_these_cores_or_wait(void **state)
 	ledger_destroy(l);
 }
 
-static void closed_nodes_get_nothing_and_lost_ones_never_will(void **state)
+TEST(closed_nodes_get_nothing_and_lost_ones_never_will)
 {
 	const struct ledger_shape s = { .ranks = 1, .cores = 4 };
 	struct ledger *l = ledger_of(1, 4, 0);
@@ -235,7 +235,7 @@ static void check(struct ledger *l, const struct running *all)
 	assert_int_equal(ledger_free_cores(l), free_cores);
 }
 
-static void nothing_is_given_twice(void **state)
+TEST(nothing_is_given_twice)
 {
 	struct ledger *l = ledger_of(NODES, 9, 3);
 	struct running all[TASKS] = { 0 };
@@ -259,19 +259,4 @@ static void nothing_is_given_twice(void **state)
 			release(l, &all[i].shape, all[i].placement);
 	assert_int_equal(ledger_free_cores(l), NODES * 9);
 	ledger_destroy(l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_task_goes_where_it_leaves_least_over),
-		cmocka_unit_test(ranks_are_shared_out_over_nodes),
-		cmocka_unit_test(exclusive_task_shares_its_nodes_with_none),
-		cmocka_unit_test(gpus_memory_and_counters_are_limits_too),
-		cmocka_unit_test(placed_tasks_get_these_cores_or_wait),
-		cmocka_unit_test(closed_nodes_get_nothing_and_lost_ones_never_will),
-		cmocka_unit_test(nothing_is_given_twice),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static struct max_fails parsed(const char *text)
 	return m;
 }
 
-static void numbers_and_percentages_are_read(void **state)
+TEST(numbers_and_percentages_are_read)
 {
 	struct max_fails m = parsed("10");
 
@@ -27,7 +27,7 @@ static void numbers_and_percentages_are_read(void **state)
 	assert_true(m.now && m.percent);
 }
 
-static void other_texts_are_rejected(void **state)
+TEST(other_texts_are_rejected)
 {
 	static const char *const wrong[] = {
 		"", "-1", "%", "101%", "4294967296", "1,", "1,later", "1%%", "1 ", "now",
@@ -38,7 +38,7 @@ static void other_texts_are_rejected(void **state)
 		assert_false(max_fails_parse(wrong[i], &m));
 }
 
-static void number_is_reached_by_one_more(void **state)
+TEST(number_is_reached_by_one_more)
 {
 	const struct max_fails ten = parsed("10"), none = { 0 }, zero = parsed("0");
 
@@ -49,7 +49,7 @@ static void number_is_reached_by_one_more(void **state)
 	assert_false(max_fails_reached(&none, 1000, 1000, true));
 }
 
-static void percentage_counts_when_all_tasks_are_known(void **state)
+TEST(percentage_counts_when_all_tasks_are_known)
 {
 	const struct max_fails m = parsed("5%");
 
@@ -57,15 +57,4 @@ static void percentage_counts_when_all_tasks_are_known(void **state)
 	assert_false(max_fails_reached(&m, 51, 1000, false));
 	assert_true(max_fails_reached(&m, 51, 1000, true));
 	assert_false(max_fails_reached(&m, 0, 0, true));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_and_percentages_are_read), cmocka_unit_test(other_texts_are_rejected),
-		cmocka_unit_test(number_is_reached_by_one_more),
-		cmocka_unit_test(percentage_counts_when_all_tasks_are_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

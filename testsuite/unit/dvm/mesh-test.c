@@ -149,7 +149,7 @@ static bool call_of(struct bed *b, uint64_t epoch)
 	return call(b, &(struct dvm_msg){ .type = DVM_CALL, .call.epoch = epoch });
 }
 
-static void head_that_was_taken_over_is_refused(void **state)
+TEST(head_that_was_taken_over_is_refused)
 {
 	struct bed *b = bed_create();
 
@@ -162,7 +162,7 @@ static void head_that_was_taken_over_is_refused(void **state)
 	bed_destroy(b);
 }
 
-static void head_that_does_not_say_which_it_is_is_refused(void **state)
+TEST(head_that_does_not_say_which_it_is_is_refused)
 {
 	struct bed *b = bed_create();
 
@@ -235,7 +235,7 @@ static void wait_for(struct bed *b, const uint32_t *count)
 		uv_run(loop_uv(b->loop), UV_RUN_ONCE);
 }
 
-static void link_that_a_cut_prevents_is_tried_again_and_carries_what_waited(void **state)
+TEST(link_that_a_cut_prevents_is_tried_again_and_carries_what_waited)
 {
 	struct bed *b = bed_create_retry(60000);
 
@@ -251,7 +251,7 @@ static void link_that_a_cut_prevents_is_tried_again_and_carries_what_waited(void
 	bed_destroy(b);
 }
 
-static void node_is_lost_if_no_link_can_be_made_in_time(void **state)
+TEST(node_is_lost_if_no_link_can_be_made_in_time)
 {
 	struct bed *b = bed_create_retry(1);
 
@@ -263,7 +263,7 @@ static void node_is_lost_if_no_link_can_be_made_in_time(void **state)
 }
 
 /* The daemon has ended: its port is nobody's. */
-static void node_that_refuses_connections_is_lost_at_once(void **state)
+TEST(node_that_refuses_connections_is_lost_at_once)
 {
 	struct bed *b = bed_create_retry(60000);
 
@@ -275,17 +275,4 @@ static void node_that_refuses_connections_is_lost_at_once(void **state)
 	wait_for(b, &b->lost);
 	assert_int_equal(b->logs, 0); /* it was not to be tried again */
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(head_that_was_taken_over_is_refused),
-		cmocka_unit_test(head_that_does_not_say_which_it_is_is_refused),
-		cmocka_unit_test(link_that_a_cut_prevents_is_tried_again_and_carries_what_waited),
-		cmocka_unit_test(node_is_lost_if_no_link_can_be_made_in_time),
-		cmocka_unit_test(node_that_refuses_connections_is_lost_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void wait_for_deadline(struct bed *b)
 
 /* ---- tests ---- */
 
-static void nodes_that_come_later_get_tasks(void **state)
+TEST(nodes_that_come_later_get_tasks)
 {
 	struct bed *b = bed_create();
 
@@ -171,7 +171,7 @@ static uint32_t node_that_runs_it(const struct bed *b, const bool *gone)
 }
 
 /* The task fails when the fourth node on which it runs is lost, though others are free. */
-static void task_is_queued_three_times_when_its_nodes_are_lost(void **state)
+TEST(task_is_queued_three_times_when_its_nodes_are_lost)
 {
 	struct bed *b = bed_create();
 	bool gone[NODES_MAX] = { false };
@@ -193,7 +193,7 @@ static void task_is_queued_three_times_when_its_nodes_are_lost(void **state)
 	bed_destroy(b);
 }
 
-static void nodes_that_are_named(void **state)
+TEST(nodes_that_are_named)
 {
 	struct bed *b = bed_create();
 
@@ -212,7 +212,7 @@ static void nodes_that_are_named(void **state)
 	bed_destroy(b);
 }
 
-static void all_of_them_come_or_none(void **state)
+TEST(all_of_them_come_or_none)
 {
 	struct bed *b = bed_create();
 
@@ -237,7 +237,7 @@ static void all_of_them_come_or_none(void **state)
 	bed_destroy(b);
 }
 
-static void one_who_asks_for_nodes_may_go(void **state)
+TEST(one_who_asks_for_nodes_may_go)
 {
 	struct bed *b = bed_create();
 
@@ -248,7 +248,7 @@ static void one_who_asks_for_nodes_may_go(void **state)
 	bed_destroy(b);
 }
 
-static void a_node_leaves_when_nothing_runs_there(void **state)
+TEST(a_node_leaves_when_nothing_runs_there)
 {
 	struct bed *b = bed_create();
 
@@ -272,7 +272,7 @@ static void a_node_leaves_when_nothing_runs_there(void **state)
 	bed_destroy(b);
 }
 
-static void task_over_the_grace_of_a_leaving_node_runs_elsewhere(void **state)
+TEST(task_over_the_grace_of_a_leaving_node_runs_elsewhere)
 {
 	struct bed *b = bed_create();
 	uint32_t node;
@@ -295,7 +295,7 @@ static void task_over_the_grace_of_a_leaving_node_runs_elsewhere(void **state)
 	bed_destroy(b);
 }
 
-static void shrinking_takes_the_idlest(void **state)
+TEST(shrinking_takes_the_idlest)
 {
 	struct bed *b = bed_create();
 
@@ -307,7 +307,7 @@ static void shrinking_takes_the_idlest(void **state)
 }
 
 /* Tasks that have not finished then are for a head that goes on. */
-static void a_head_that_is_to_stop(void **state)
+TEST(a_head_that_is_to_stop)
 {
 	struct bed *b = bed_create();
 
@@ -329,7 +329,7 @@ static void a_head_that_is_to_stop(void **state)
 	bed_destroy(b);
 }
 
-static void without_a_journal_tasks_cannot_be_kept(void **state)
+TEST(without_a_journal_tasks_cannot_be_kept)
 {
 	struct bed *b = bed_create();
 
@@ -354,7 +354,7 @@ static json_int_t messages_of(struct bed *b, json_int_t *bytes)
 	return json_integer_value(json_array_get(traffic, 0));
 }
 
-static void traffic_counts_messages_of_both_directions(void **state)
+TEST(traffic_counts_messages_of_both_directions)
 {
 	const struct dvm_msg lease = { .type = DVM_LEASE, .lease = { 1 } };
 	struct bed *b = bed_create();
@@ -374,23 +374,4 @@ static void traffic_counts_messages_of_both_directions(void **state)
 	assert_int_equal(messages_of(b, &then), first + 3);
 	assert_int_equal(then, bytes);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(traffic_counts_messages_of_both_directions),
-		cmocka_unit_test(nodes_that_come_later_get_tasks),
-		cmocka_unit_test(task_is_queued_three_times_when_its_nodes_are_lost),
-		cmocka_unit_test(nodes_that_are_named),
-		cmocka_unit_test(all_of_them_come_or_none),
-		cmocka_unit_test(one_who_asks_for_nodes_may_go),
-		cmocka_unit_test(a_node_leaves_when_nothing_runs_there),
-		cmocka_unit_test(task_over_the_grace_of_a_leaving_node_runs_elsewhere),
-		cmocka_unit_test(shrinking_takes_the_idlest),
-		cmocka_unit_test(a_head_that_is_to_stop),
-		cmocka_unit_test(without_a_journal_tasks_cannot_be_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static struct dvm_node *node_with_task(struct host *host, struct dvm_time now)
 }
 
 /* The head would wait for the end forever, and the task keep its slots. */
-static void node_that_cannot_tell_an_end_leaves(void **state)
+TEST(node_that_cannot_tell_an_end_leaves)
 {
 	const struct dvm_time now = { 1000000000, 1000 };
 	const struct node_end end = { .status = 0 };
@@ -83,7 +83,7 @@ static void node_that_cannot_tell_an_end_leaves(void **state)
 	dvm_node_destroy(n);
 }
 
-static void node_with_memory_stays(void **state)
+TEST(node_with_memory_stays)
 {
 	const struct dvm_time now = { 1000000000, 1000 };
 	const struct node_end end = { .status = 0 };
@@ -93,14 +93,4 @@ static void node_with_memory_stays(void **state)
 	assert_true(dvm_node_ended(n, 0, 0, &end, now));
 	assert_int_equal(host.leaves, 0);
 	dvm_node_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(node_that_cannot_tell_an_end_leaves),
-		cmocka_unit_test(node_with_memory_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

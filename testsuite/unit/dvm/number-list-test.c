@@ -6,7 +6,7 @@
 
 #define MAX INT32_MAX
 
-static void list_has_ranges_steps_and_single_numbers(void **state)
+TEST(list_has_ranges_steps_and_single_numbers)
 {
 	const char *at = "1,3,007-9,0-10:2";
 	struct number_range r;
@@ -22,7 +22,7 @@ static void list_has_ranges_steps_and_single_numbers(void **state)
 	assert_int_equal(*at, '\0');
 }
 
-static void other_texts_are_rejected(void **state)
+TEST(other_texts_are_rejected)
 {
 	static const char *const wrong[] = {
 		"", ",", "1,", ",1", "1,,2", "2-1", "1-", "-1", "1-2:", "1-2:0", "1:2", "1-2-3",
@@ -32,14 +32,4 @@ static void other_texts_are_rejected(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		if (number_list_ok(wrong[i], MAX))
 			fail_msg("\"%s\" is a list", wrong[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_has_ranges_steps_and_single_numbers),
-		cmocka_unit_test(other_texts_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void send_exec(struct bed *b, uint32_t part, const char *marks)
 	payload_unref(frame);
 }
 
-static void descriptors_come_with_their_messages(void **state)
+TEST(descriptors_come_with_their_messages)
 {
 	struct bed *b = bed_create();
 
@@ -124,7 +124,7 @@ static void descriptors_come_with_their_messages(void **state)
 }
 
 /* The next one's descriptors come with the end of this one. */
-static void message_may_come_in_pieces(void **state)
+TEST(message_may_come_in_pieces)
 {
 	struct bed *b = bed_create();
 	struct payload *frame = exec_frame(5, true, 1 << 19);
@@ -147,7 +147,7 @@ static void message_may_come_in_pieces(void **state)
 	bed_destroy(b);
 }
 
-static void end_shows(void **state)
+TEST(end_shows)
 {
 	struct bed *b = bed_create();
 
@@ -155,15 +155,4 @@ static void end_shows(void **state)
 	fd_close(&b->theirs);
 	assert_true(orders_read(&b->orders, take, b) < 0);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptors_come_with_their_messages),
-		cmocka_unit_test(message_may_come_in_pieces),
-		cmocka_unit_test(end_shows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,7 +286,7 @@ json_t *task(struct bed *b, int id)
 	return json_object_get(b->answer, "task");
 }
 
-const char *state(struct bed *b, int id)
+const char *shown_state(struct bed *b, int id)
 {
 	return json_string_value(json_object_get(task(b, id), "state"));
 }

@@ -74,7 +74,7 @@ struct dvm_resumed next_head(struct bed *b, bool once);
 void ask(struct bed *b, const char *fmt, ...);
 json_int_t status(struct bed *b, const char *key);
 json_t *task(struct bed *b, int id);
-const char *state(struct bed *b, int id);
+const char *shown_state(struct bed *b, int id);
 json_int_t instance(struct bed *b, int id);
 void end_process(struct bed *b, int64_t i, int32_t status);
 void end_killed(struct bed *b);

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static void running_tasks_go_on_under_the_next_head(void **state_)
+TEST(running_tasks_go_on_under_the_next_head)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -21,15 +21,15 @@ static void running_tasks_go_on_under_the_next_head(void **state_)
 	assert_int_equal(instance(b, 2), 0);
 	end_all(b, 0);
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "done");
-	assert_string_equal(state(b, 2), "done");
+	assert_string_equal(shown_state(b, 1), "done");
+	assert_string_equal(shown_state(b, 2), "done");
 	assert_int_equal(b->nprocesses, 6);
 	assert_nothing_is_kept(b);
 	bed_destroy(b);
 }
 
 /* New tasks do not get the cores of a running one. */
-static void cores_of_running_tasks_stay_taken(void **state_)
+TEST(cores_of_running_tasks_stay_taken)
 {
 	struct bed *b = bed_create();
 
@@ -39,15 +39,15 @@ static void cores_of_running_tasks_stay_taken(void **state_)
 	next_head(b, false);
 	ask(b, SUBMIT "{'argv':['c'],'ranks':3,'cores':2},{'argv':['d']}]}");
 	deliver_all(b);
-	assert_string_equal(state(b, 3), "running");
-	assert_string_equal(state(b, 4), "queued");
+	assert_string_equal(shown_state(b, 3), "running");
+	assert_string_equal(shown_state(b, 4), "queued");
 	finish(b);
 	assert_int_equal(status(b, "ended"), 4);
 	assert_int_equal(status(b, "failed"), 0);
 	bed_destroy(b);
 }
 
-static void ends_without_a_head_are_reported_to_the_next(void **state_)
+TEST(ends_without_a_head_are_reported_to_the_next)
 {
 	struct bed *b = bed_create();
 
@@ -57,18 +57,18 @@ static void ends_without_a_head_are_reported_to_the_next(void **state_)
 	end_process(b, process_of(b, 1), 3 << 8);
 	end_process(b, process_of(b, 2), 0);
 	next_head(b, false);
-	assert_string_equal(state(b, 1), "failed");
+	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 3);
-	assert_string_equal(state(b, 2), "running");
+	assert_string_equal(shown_state(b, 2), "running");
 	finish(b);
-	assert_string_equal(state(b, 2), "done");
+	assert_string_equal(shown_state(b, 2), "done");
 	assert_int_equal(ends(b, 1) + ends(b, 2), 2);
 	assert_nothing_is_kept(b);
 	bed_destroy(b);
 }
 
 /* Between a task's end in the journal and what the node hears of it. */
-static void an_end_counts_once(void **state_)
+TEST(an_end_counts_once)
 {
 	struct bed *b = bed_create();
 
@@ -91,7 +91,7 @@ static void an_end_counts_once(void **state_)
 }
 
 /* The node keeps an end that the journal does not have. */
-static void an_end_that_cannot_be_written_is_kept(void **state_)
+TEST(an_end_that_cannot_be_written_is_kept)
 {
 	struct bed *b = bed_create();
 
@@ -108,7 +108,7 @@ static void an_end_that_cannot_be_written_is_kept(void **state_)
 	bed_destroy(b);
 }
 
-static void unstarted_tasks_are_run_by_the_next_head(void **state_)
+TEST(unstarted_tasks_are_run_by_the_next_head)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -150,7 +150,7 @@ static void check_partial(bool gone, bool once)
 	end_killed(b);
 	deliver_all(b);
 	if (once) {
-		assert_string_equal(state(b, 1), "failed");
+		assert_string_equal(shown_state(b, 1), "failed");
 		assert_int_equal(ends(b, 1), 1);
 	} else {
 		assert_int_equal(instance(b, 1), 1);
@@ -160,7 +160,7 @@ static void check_partial(bool gone, bool once)
 	bed_destroy(b);
 }
 
-static void a_task_of_which_a_part_is_missing(void **state_)
+TEST(a_task_of_which_a_part_is_missing)
 {
 	check_partial(false, false);
 	check_partial(false, true);
@@ -168,7 +168,7 @@ static void a_task_of_which_a_part_is_missing(void **state_)
 	check_partial(true, true);
 }
 
-static void a_failure_ends_the_other_parts(void **state_)
+TEST(a_failure_ends_the_other_parts)
 {
 	struct bed *b = bed_create();
 
@@ -182,13 +182,13 @@ static void a_failure_ends_the_other_parts(void **state_)
 		assert_true(b->processes[i].polite);
 	end_killed(b);
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "failed");
+	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 1);
 	bed_destroy(b);
 }
 
 /* The part here has ended well, so other parts would wait for it forever. */
-static void a_failure_that_is_found_while_there_is_no_head(void **state_)
+TEST(a_failure_that_is_found_while_there_is_no_head)
 {
 	struct bed *b = bed_create();
 	const struct node_failure failed = { .status = 1 << 8, .why = "fence 0" };
@@ -213,7 +213,7 @@ static void a_failure_that_is_found_while_there_is_no_head(void **state_)
 	bed_destroy(b);
 }
 
-static void cancelled_tasks_are_ended_by_the_next_head(void **state_)
+TEST(cancelled_tasks_are_ended_by_the_next_head)
 {
 	struct bed *b = bed_create();
 
@@ -230,15 +230,15 @@ static void cancelled_tasks_are_ended_by_the_next_head(void **state_)
 	assert_true(b->processes[2].polite && b->processes[3].polite);
 	end_killed(b);
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "running");
-	assert_string_equal(state(b, 2), "cancelled");
-	assert_string_equal(state(b, 3), "cancelled");
+	assert_string_equal(shown_state(b, 1), "running");
+	assert_string_equal(shown_state(b, 2), "cancelled");
+	assert_string_equal(shown_state(b, 3), "cancelled");
 	assert_int_equal(b->nprocesses, 3);
 	bed_destroy(b);
 }
 
 /* The journal has lost its begin: nobody knows of the task. */
-static void task_unknown_to_the_journal_is_killed(void **state_)
+TEST(task_unknown_to_the_journal_is_killed)
 {
 	struct bed *b = bed_create();
 
@@ -257,7 +257,7 @@ static void task_unknown_to_the_journal_is_killed(void **state_)
 }
 
 /* Numbers of profiles are a head's: this one has not heard of the other's. */
-static void each_head_has_its_own_profiles(void **state_)
+TEST(each_head_has_its_own_profiles)
 {
 	struct bed *b = bed_create();
 
@@ -277,7 +277,7 @@ static void each_head_has_its_own_profiles(void **state_)
 }
 
 /* A power failure loses starts that were not synced, and what was started goes on. */
-static void try_goes_on_whose_start_the_journal_has_lost(void **state_)
+TEST(try_goes_on_whose_start_the_journal_has_lost)
 {
 	struct bed *b = bed_create();
 	size_t len;
@@ -293,7 +293,7 @@ static void try_goes_on_whose_start_the_journal_has_lost(void **state_)
 	assert_int_equal(next_head(b, false).adopted, 1);
 	deliver_all(b);
 	assert_false(b->processes[2].killed);
-	assert_string_equal(state(b, 1), "running");
+	assert_string_equal(shown_state(b, 1), "running");
 	assert_int_equal(instance(b, 1), 1);
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
@@ -319,7 +319,7 @@ static void lose_done(struct fake_node *n)
 }
 
 /* The first has ended, and the second was given its cores: the journal has lost both. */
-static void task_goes_on_that_has_the_cores_of_one_that_ended(void **state_)
+TEST(task_goes_on_that_has_the_cores_of_one_that_ended)
 {
 	struct bed *b = bed_create();
 	struct fake_node *n;
@@ -339,8 +339,8 @@ static void task_goes_on_that_has_the_cores_of_one_that_ended(void **state_)
 	b->journal.len = len;
 	assert_int_equal(next_head(b, false).adopted, 4);
 	deliver_all(b);
-	assert_string_equal(state(b, (int)b->processes[1].task), "done");
-	assert_string_equal(state(b, 4), "running");
+	assert_string_equal(shown_state(b, (int)b->processes[1].task), "done");
+	assert_string_equal(shown_state(b, 4), "running");
 	assert_false(b->processes[4].killed);
 	finish(b);
 	assert_int_equal(b->nprocesses, 4);
@@ -349,7 +349,7 @@ static void task_goes_on_that_has_the_cores_of_one_that_ended(void **state_)
 }
 
 /* The journal has lost the task, and its node ends it. */
-static void number_that_a_node_holds_is_not_given_again(void **state_)
+TEST(number_that_a_node_holds_is_not_given_again)
 {
 	struct bed *b = bed_create();
 
@@ -364,7 +364,7 @@ static void number_that_a_node_holds_is_not_given_again(void **state_)
 	bed_destroy(b);
 }
 
-static void end_is_kept_of_a_task_that_does_not_fit_any_more(void **state_)
+TEST(end_is_kept_of_a_task_that_does_not_fit_any_more)
 {
 	struct bed *b = bed_create();
 
@@ -372,15 +372,15 @@ static void end_is_kept_of_a_task_that_does_not_fit_any_more(void **state_)
 	deliver_all(b);
 	end_all(b, 3 << 8);
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "failed");
+	assert_string_equal(shown_state(b, 1), "failed");
 	ask(b, SUBMIT "{'argv':['c']},{'argv':['b'],'ranks':12}]}");
 	deliver_all(b);
 	lose_head(b);
 	b->nodes[(b->processes[13].node + 1) % NODES].gone = true;
 	next_head(b, false);
-	assert_string_equal(state(b, 1), "failed");
+	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 3);
-	assert_string_equal(state(b, 2), "running");
+	assert_string_equal(shown_state(b, 2), "running");
 	b->now.ms += HEAD_HOPE_MS;
 	deliver_all(b);
 	assert_int_equal(json_integer_value(json_object_get(task(b, 3), "code")), 127);
@@ -389,7 +389,7 @@ static void end_is_kept_of_a_task_that_does_not_fit_any_more(void **state_)
 }
 
 /* The node's ranks may run until their lease is over. */
-static void work_of_a_node_that_is_not_heard_waits(void **state_)
+TEST(work_of_a_node_that_is_not_heard_waits)
 {
 	struct bed *b = bed_create();
 	uint32_t node;
@@ -418,7 +418,7 @@ static void work_of_a_node_that_is_not_heard_waits(void **state_)
 	bed_destroy(b);
 }
 
-static void work_of_a_daemon_that_is_gone_does_not_wait(void **state_)
+TEST(work_of_a_daemon_that_is_gone_does_not_wait)
 {
 	struct bed *b = bed_create();
 
@@ -435,7 +435,7 @@ static void work_of_a_daemon_that_is_gone_does_not_wait(void **state_)
 }
 
 /* The head after the next one calls it, too. */
-static void place_of_a_node_that_is_not_heard_is_known(void **state_)
+TEST(place_of_a_node_that_is_not_heard_is_known)
 {
 	struct dvm_address where;
 	struct bed *b = bed_create();
@@ -454,7 +454,7 @@ static void place_of_a_node_that_is_not_heard_is_known(void **state_)
 }
 
 /* The task ends when its ranks have: a client that hears of the end may go on. */
-static void task_of_a_node_that_is_not_heard_ends_when_its_ranks_have(void **state_)
+TEST(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have)
 {
 	struct bed *b = bed_create();
 
@@ -465,17 +465,17 @@ static void task_of_a_node_that_is_not_heard_ends_when_its_ranks_have(void **sta
 	b->nodes[b->processes[1].node].gone = true;
 	next_head(b, false);
 	ask(b, "{'op':'cancel','ids':[1]}");
-	assert_string_equal(state(b, 1), "queued");
+	assert_string_equal(shown_state(b, 1), "queued");
 	end_process(b, 1, SIGKILL);
 	b->now.ms += 50000;
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "cancelled");
+	assert_string_equal(shown_state(b, 1), "cancelled");
 	assert_int_equal(b->nprocesses, 1);
 	bed_destroy(b);
 }
 
 /* With `down` nobody waits for longer than ten seconds. */
-static void cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head(void **state_)
+TEST(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head)
 {
 	struct bed *b = bed_create();
 
@@ -498,7 +498,7 @@ static void cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head(vo
 }
 
 /* Parts that are heard have ended, and the other one may still run. */
-static void task_of_which_a_part_is_not_heard_ends_when_that_has(void **state_)
+TEST(task_of_which_a_part_is_not_heard_ends_when_that_has)
 {
 	struct bed *b = bed_create();
 	uint32_t node;
@@ -514,18 +514,18 @@ static void task_of_which_a_part_is_not_heard_ends_when_that_has(void **state_)
 	deliver_all(b);
 	end_killed(b);
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "queued");
+	assert_string_equal(shown_state(b, 1), "queued");
 	for (int64_t i = 1; i <= b->nprocesses; i++)
 		if (b->processes[i].node == node)
 			end_process(b, i, SIGKILL);
 	b->now.ms += 50000;
 	deliver_all(b);
-	assert_string_equal(state(b, 1), "failed");
+	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(ends(b, 1), 1);
 	bed_destroy(b);
 }
 
-static void task_to_be_run_once_fails_with_its_node(void **state_)
+TEST(task_to_be_run_once_fails_with_its_node)
 {
 	struct bed *b = bed_create();
 	uint32_t node;
@@ -538,7 +538,7 @@ static void task_to_be_run_once_fails_with_its_node(void **state_)
 	node = b->processes[1].node;
 	dvm_head_node_lost(b->head, node, "it is gone", b->now);
 	dvm_head_turn(b->head, b->now);
-	assert_string_equal(state(b, 1), "failed");
+	assert_string_equal(shown_state(b, 1), "failed");
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 1);
 	bed_destroy(b);
@@ -566,7 +566,7 @@ static void told_to_stop(bool now)
 	bed_destroy(b);
 }
 
-static void a_node_to_which_no_head_comes(void **state_)
+TEST(a_node_to_which_no_head_comes)
 {
 	told_to_stop(false);
 	told_to_stop(true);
@@ -651,41 +651,8 @@ static void check_seed(uint64_t seed)
 	bed_destroy(b);
 }
 
-static void heads_are_lost_at_any_moment(void **state_)
+TEST(heads_are_lost_at_any_moment)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++)
 		check_seed(seed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(running_tasks_go_on_under_the_next_head),
-		cmocka_unit_test(cores_of_running_tasks_stay_taken),
-		cmocka_unit_test(ends_without_a_head_are_reported_to_the_next),
-		cmocka_unit_test(an_end_counts_once),
-		cmocka_unit_test(an_end_that_cannot_be_written_is_kept),
-		cmocka_unit_test(unstarted_tasks_are_run_by_the_next_head),
-		cmocka_unit_test(a_task_of_which_a_part_is_missing),
-		cmocka_unit_test(a_failure_ends_the_other_parts),
-		cmocka_unit_test(a_failure_that_is_found_while_there_is_no_head),
-		cmocka_unit_test(cancelled_tasks_are_ended_by_the_next_head),
-		cmocka_unit_test(task_unknown_to_the_journal_is_killed),
-		cmocka_unit_test(each_head_has_its_own_profiles),
-		cmocka_unit_test(try_goes_on_whose_start_the_journal_has_lost),
-		cmocka_unit_test(task_goes_on_that_has_the_cores_of_one_that_ended),
-		cmocka_unit_test(number_that_a_node_holds_is_not_given_again),
-		cmocka_unit_test(end_is_kept_of_a_task_that_does_not_fit_any_more),
-		cmocka_unit_test(work_of_a_node_that_is_not_heard_waits),
-		cmocka_unit_test(work_of_a_daemon_that_is_gone_does_not_wait),
-		cmocka_unit_test(place_of_a_node_that_is_not_heard_is_known),
-		cmocka_unit_test(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have),
-		cmocka_unit_test(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head),
-		cmocka_unit_test(task_of_which_a_part_is_not_heard_ends_when_that_has),
-		cmocka_unit_test(task_to_be_run_once_fails_with_its_node),
-		cmocka_unit_test(a_node_to_which_no_head_comes),
-		cmocka_unit_test(heads_are_lost_at_any_moment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

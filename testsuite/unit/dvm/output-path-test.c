@@ -6,7 +6,7 @@
 
 static const struct output_numbers numbers = { UINT64_MAX, 7, 2 };
 
-static void words_become_numbers(void **state)
+TEST(words_become_numbers)
 {
 	static const char *const cases[][2] = {
 		{ "/a/b", "/a/b" },
@@ -25,7 +25,7 @@ static void words_become_numbers(void **state)
 	}
 }
 
-static void unknown_words_are_found(void **state)
+TEST(unknown_words_are_found)
 {
 	assert_string_equal(output_path_unknown("%t%j"), "%j");
 	assert_string_equal(output_path_unknown("50%"), "%");
@@ -33,7 +33,7 @@ static void unknown_words_are_found(void **state)
 	assert_string_equal(output_path_unknown("%%%x"), "%x");
 }
 
-static void per_cent_sign_is_no_word(void **state)
+TEST(per_cent_sign_is_no_word)
 {
 	assert_true(output_path_has("a.%r.%t", 't'));
 	assert_false(output_path_has("a.%%t", 't'));
@@ -41,7 +41,7 @@ static void per_cent_sign_is_no_word(void **state)
 	assert_false(output_path_has("%", 't'));
 }
 
-static void name_that_is_too_long_is_an_error(void **state)
+TEST(name_that_is_too_long_is_an_error)
 {
 	char out[6];
 
@@ -49,16 +49,4 @@ static void name_that_is_too_long_is_an_error(void **state)
 	assert_string_equal(out, "abcd7");
 	assert_false(output_path_expand(out, sizeof(out), "abcde%r", &numbers));
 	assert_false(output_path_expand(out, sizeof(out), "%t", &numbers));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_become_numbers),
-		cmocka_unit_test(unknown_words_are_found),
-		cmocka_unit_test(per_cent_sign_is_no_word),
-		cmocka_unit_test(name_that_is_too_long_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

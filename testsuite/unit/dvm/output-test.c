@@ -33,7 +33,7 @@ static size_t write_some(struct bed *b, struct fake_node *n, uint32_t part, size
 	return wrote;
 }
 
-static void task_whose_client_does_not_read_waits(void **state)
+TEST(task_whose_client_does_not_read_waits)
 {
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
@@ -53,7 +53,7 @@ static void task_whose_client_does_not_read_waits(void **state)
 	bed_destroy(b);
 }
 
-static void small_pieces_count_more_than_their_bytes(void **state)
+TEST(small_pieces_count_more_than_their_bytes)
 {
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
@@ -70,7 +70,7 @@ static void small_pieces_count_more_than_their_bytes(void **state)
 	bed_destroy(b);
 }
 
-static void task_whose_client_has_gone_does_not_wait(void **state)
+TEST(task_whose_client_has_gone_does_not_wait)
 {
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
@@ -85,7 +85,7 @@ static void task_whose_client_has_gone_does_not_wait(void **state)
 	bed_destroy(b);
 }
 
-static void end_does_not_wait_and_follows_the_output(void **state)
+TEST(end_does_not_wait_and_follows_the_output)
 {
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
@@ -105,7 +105,7 @@ static void end_does_not_wait_and_follows_the_output(void **state)
 	bed_destroy(b);
 }
 
-static void lost_head_blocks_no_task_and_the_next_one_opens_windows(void **state)
+TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
 	struct bed *b = bed_create(100);
@@ -126,7 +126,7 @@ static void lost_head_blocks_no_task_and_the_next_one_opens_windows(void **state
 }
 
 /* Each of these parts is the last on its node when it has begun. */
-static void client_with_many_windows_gets_small_ones(void **state)
+TEST(client_with_many_windows_gets_small_ones)
 {
 	struct bed *b = bed_create(100);
 
@@ -157,7 +157,7 @@ static size_t size_of_output(const struct dvm_output_msg *m)
 	return size;
 }
 
-static void bytes_that_are_no_text_need_at_most_a_third_more(void **state)
+TEST(bytes_that_are_no_text_need_at_most_a_third_more)
 {
 	static unsigned char data[PIECE];
 	const struct dvm_output_msg m = { .fd = 1, .data = { data, PIECE } };
@@ -187,7 +187,7 @@ static void end_tasks(struct bed *b, int64_t tasks)
 	}
 }
 
-static void many_results_come_in_several_events(void **state)
+TEST(many_results_come_in_several_events)
 {
 	const int64_t tasks = 400; /* with 8 KiB each */
 	struct bed *b = bed_create(1000);
@@ -208,7 +208,7 @@ static void many_results_come_in_several_events(void **state)
 	bed_destroy(b);
 }
 
-static void why_names_output_that_is_not_read(void **state)
+TEST(why_names_output_that_is_not_read)
 {
 	struct bed *b = bed_create(100);
 	json_t *reasons;
@@ -225,21 +225,4 @@ static void why_names_output_that_is_not_read(void **state)
 	assert_non_null(strstr(json_string_value(json_array_get(reasons, 0)),
 			       "is not being read by a client"));
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(task_whose_client_does_not_read_waits),
-		cmocka_unit_test(small_pieces_count_more_than_their_bytes),
-		cmocka_unit_test(task_whose_client_has_gone_does_not_wait),
-		cmocka_unit_test(end_does_not_wait_and_follows_the_output),
-		cmocka_unit_test(lost_head_blocks_no_task_and_the_next_one_opens_windows),
-		cmocka_unit_test(client_with_many_windows_gets_small_ones),
-		cmocka_unit_test(bytes_that_are_no_text_need_at_most_a_third_more),
-		cmocka_unit_test(many_results_come_in_several_events),
-		cmocka_unit_test(why_names_output_that_is_not_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

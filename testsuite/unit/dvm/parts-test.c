@@ -38,7 +38,7 @@ static void kill_group(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void part_is_known_until_its_ranks_have_ended(void **state)
+TEST(part_is_known_until_its_ranks_have_ended)
 {
 	struct parts *p = parts_create();
 	uint32_t number, slot;
@@ -59,7 +59,7 @@ static void part_is_known_until_its_ranks_have_ended(void **state)
 	free(p);
 }
 
-static void stray_may_run_as_long_as_its_task(void **state)
+TEST(stray_may_run_as_long_as_its_task)
 {
 	char *env[] = { "PMI2X_DVM_TASK=7", "PMI2X_DVM_INSTANCE=0", NULL };
 	char *other[] = { "PMI2X_DVM_TASK=7", "PMI2X_DVM_INSTANCE=1", NULL };
@@ -79,7 +79,7 @@ static void stray_may_run_as_long_as_its_task(void **state)
 	kill_group(earlier);
 }
 
-static void stray_without_a_task_may_run_as_long_as_an_older_rank(void **state)
+TEST(stray_without_a_task_may_run_as_long_as_an_older_rank)
 {
 	char *env[] = { NULL };
 	const pid_t rank = start(env), stray = start(env);
@@ -97,7 +97,7 @@ static void stray_without_a_task_may_run_as_long_as_an_older_rank(void **state)
 	kill_group(stray);
 }
 
-static void signal_reaches_the_group_of_each_rank(void **state)
+TEST(signal_reaches_the_group_of_each_rank)
 {
 	char *env[] = { NULL };
 	const pid_t a = start(env), b = start(env);
@@ -116,16 +116,4 @@ static void signal_reaches_the_group_of_each_rank(void **state)
 	parts_ended(p, a);
 	parts_ended(p, b);
 	free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(part_is_known_until_its_ranks_have_ended),
-		cmocka_unit_test(stray_may_run_as_long_as_its_task),
-		cmocka_unit_test(stray_without_a_task_may_run_as_long_as_an_older_rank),
-		cmocka_unit_test(signal_reaches_the_group_of_each_rank),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,7 +274,7 @@ static void odd(uint32_t node, char out[32])
 	snprintf(out, 32, "%s", texts[node % (sizeof(texts) / sizeof(texts[0]))]);
 }
 
-static void nodes_know_the_names_of_a_task(void **state)
+TEST(nodes_know_the_names_of_a_task)
 {
 	void (*const ways[])(uint32_t node, char out[32]) = { numbered, in_racks, padded, odd };
 
@@ -287,7 +287,7 @@ static void nodes_know_the_names_of_a_task(void **state)
 	}
 }
 
-static void names_are_sent_to_nodes_of_tasks_on_several_nodes_once(void **state)
+TEST(names_are_sent_to_nodes_of_tasks_on_several_nodes_once)
 {
 	struct bed *b = bed_create(10, 0, numbered);
 	size_t bytes;
@@ -305,7 +305,7 @@ static void names_are_sent_to_nodes_of_tasks_on_several_nodes_once(void **state)
 	bed_destroy(b);
 }
 
-static void names_of_nodes_that_join_are_sent_before_the_next_task(void **state)
+TEST(names_of_nodes_that_join_are_sent_before_the_next_task)
 {
 	struct bed *b = bed_create(4, 3, numbered);
 
@@ -342,7 +342,7 @@ static void tell_names(struct dvm_node *n, uint32_t first, uint32_t count, const
 	buf_free(&b);
 }
 
-static void another_head_names_the_nodes_again(void **state)
+TEST(another_head_names_the_nodes_again)
 {
 	static const struct dvm_node_ops ops = { 0 };
 	char name[DVM_TEXT_MAX];
@@ -360,7 +360,7 @@ static void another_head_names_the_nodes_again(void **state)
 	dvm_node_destroy(n);
 }
 
-static void names_with_a_gap_or_without_a_number_are_rejected(void **state)
+TEST(names_with_a_gap_or_without_a_number_are_rejected)
 {
 	static const struct dvm_node_ops ops = { 0 };
 	struct dvm_node *n;
@@ -375,7 +375,7 @@ static void names_with_a_gap_or_without_a_number_are_rejected(void **state)
 
 /* ---- tasks ---- */
 
-static void each_node_gets_its_neighbours_and_ranks(void **state)
+TEST(each_node_gets_its_neighbours_and_ranks)
 {
 	static const uint32_t sizes[] = { 2, 3, 9, 10, 11, 74, 100 };
 	struct bed *b = bed_create(100, 0, numbered);
@@ -409,7 +409,7 @@ static size_t most_bytes(uint32_t nodes, size_t *names)
 	return most;
 }
 
-static void launch_needs_no_more_bytes_on_more_nodes(void **state)
+TEST(launch_needs_no_more_bytes_on_more_nodes)
 {
 	static const uint32_t sizes[] = { 100, 1000, 4000 };
 
@@ -423,7 +423,7 @@ static void launch_needs_no_more_bytes_on_more_nodes(void **state)
 	}
 }
 
-static void runs_that_do_not_fit_the_task_are_rejected(void **state)
+TEST(runs_that_do_not_fit_the_task_are_rejected)
 {
 	static const struct dvm_node_ops ops = { .profile = idle_profile };
 	static const uint32_t runs[][3] = { { 0, 2, 3 }, { 0, 3, 2 }, { 0, 2, 2 }, { 0, 1, 4 } };
@@ -441,20 +441,4 @@ static void runs_that_do_not_fit_the_task_are_rejected(void **state)
 		tell(n, &m, -EPROTO);
 	}
 	dvm_node_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_know_the_names_of_a_task),
-		cmocka_unit_test(names_are_sent_to_nodes_of_tasks_on_several_nodes_once),
-		cmocka_unit_test(names_of_nodes_that_join_are_sent_before_the_next_task),
-		cmocka_unit_test(another_head_names_the_nodes_again),
-		cmocka_unit_test(names_with_a_gap_or_without_a_number_are_rejected),
-		cmocka_unit_test(each_node_gets_its_neighbours_and_ranks),
-		cmocka_unit_test(launch_needs_no_more_bytes_on_more_nodes),
-		cmocka_unit_test(runs_that_do_not_fit_the_task_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

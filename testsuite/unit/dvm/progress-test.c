@@ -12,7 +12,7 @@ static void assert_text(const struct progress_counts *c, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void line_has_counts_rate_and_rest(void **state)
+TEST(line_has_counts_rate_and_rest)
 {
 	const struct progress_counts c = {
 		.submitted = 1000, .done = 190, .failed = 10, .running = 16, .seconds = 10,
@@ -21,14 +21,14 @@ static void line_has_counts_rate_and_rest(void **state)
 	assert_text(&c, "190 done, 10 failed, 16 running, 784 queued; 20 tasks/s; about 40 s left");
 }
 
-static void rest_is_unknown_before_the_first_end(void **state)
+TEST(rest_is_unknown_before_the_first_end)
 {
 	const struct progress_counts c = { .submitted = 5, .running = 2, .seconds = 7 };
 
 	assert_text(&c, "0 done, 0 failed, 2 running, 3 queued");
 }
 
-static void rest_has_units_up_to_days(void **state)
+TEST(rest_has_units_up_to_days)
 {
 	struct progress_counts c = { .submitted = 61, .done = 1, .seconds = 5 };
 
@@ -40,7 +40,7 @@ static void rest_has_units_up_to_days(void **state)
 }
 
 /* The head's number is older than the ends that have come. */
-static void running_tasks_are_at_most_those_left(void **state)
+TEST(running_tasks_are_at_most_those_left)
 {
 	const struct progress_counts c = {
 		.submitted = 10, .done = 9, .running = 4, .seconds = 9,
@@ -49,7 +49,7 @@ static void running_tasks_are_at_most_those_left(void **state)
 	assert_text(&c, "9 done, 0 failed, 1 running, 0 queued; 1.00 tasks/s; about 1 s left");
 }
 
-static void line_is_due_twice_a_second_on_a_terminal(void **state)
+TEST(line_is_due_twice_a_second_on_a_terminal)
 {
 	struct progress p;
 
@@ -60,7 +60,7 @@ static void line_is_due_twice_a_second_on_a_terminal(void **state)
 	assert_int_equal(progress_interval(&p), 500);
 }
 
-static void line_is_due_once_a_minute_elsewhere(void **state)
+TEST(line_is_due_once_a_minute_elsewhere)
 {
 	struct progress p;
 
@@ -70,16 +70,4 @@ static void line_is_due_once_a_minute_elsewhere(void **state)
 	assert_false(progress_due(&p, 219));
 	assert_true(progress_due(&p, 221));
 	assert_int_equal(progress_interval(&p), 60000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(line_has_counts_rate_and_rest), cmocka_unit_test(rest_is_unknown_before_the_first_end),
-		cmocka_unit_test(rest_has_units_up_to_days), cmocka_unit_test(running_tasks_are_at_most_those_left),
-		cmocka_unit_test(line_is_due_twice_a_second_on_a_terminal),
-		cmocka_unit_test(line_is_due_once_a_minute_elsewhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

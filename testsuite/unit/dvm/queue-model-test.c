@@ -483,7 +483,7 @@ static void run(struct bed *b)
 	}
 }
 
-static void random_workloads_start_as_in_the_model(void **state)
+TEST(random_workloads_start_as_in_the_model)
 {
 	static struct bed b;
 
@@ -498,13 +498,4 @@ static void random_workloads_start_as_in_the_model(void **state)
 		queue_destroy(b.queue);
 		ledger_destroy(b.ledger);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_workloads_start_as_in_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

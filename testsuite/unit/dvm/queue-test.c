@@ -63,7 +63,7 @@ static struct ledger_placement *fill(struct bed *b, uint32_t cores)
 	return p;
 }
 
-static void the_first_comes_first(void **state)
+TEST(the_first_comes_first)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct queue_item items[4];
@@ -83,7 +83,7 @@ static void the_first_comes_first(void **state)
 	end(&b);
 }
 
-static void the_largest_comes_first_where_that_is_wanted(void **state)
+TEST(the_largest_comes_first_where_that_is_wanted)
 {
 	struct bed b = bed(QUEUE_LARGE, 10);
 	struct queue_item items[3];
@@ -97,7 +97,7 @@ static void the_largest_comes_first_where_that_is_wanted(void **state)
 	end(&b);
 }
 
-static void blocked_task_is_passed_by_a_limited_number(void **state)
+TEST(blocked_task_is_passed_by_a_limited_number)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct ledger_placement *p = fill(&b, 1);
@@ -115,7 +115,7 @@ static void blocked_task_is_passed_by_a_limited_number(void **state)
 	end(&b);
 }
 
-static void only_a_window_of_tasks_may_pass(void **state)
+TEST(only_a_window_of_tasks_may_pass)
 {
 	struct bed b = bed(QUEUE_FIFO, 2);
 	struct ledger_placement *p = fill(&b, 1);
@@ -132,7 +132,7 @@ static void only_a_window_of_tasks_may_pass(void **state)
 	end(&b);
 }
 
-static void one_that_was_placed_can_wait_again(void **state)
+TEST(one_that_was_placed_can_wait_again)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct queue_item items[2];
@@ -149,7 +149,7 @@ static void one_that_was_placed_can_wait_again(void **state)
 }
 
 /* Neither of two shapes fits: one has the first task, the other that which waited too long. */
-static void impatient_task_of_any_shape_holds_the_rest(void **state)
+TEST(impatient_task_of_any_shape_holds_the_rest)
 {
 	const struct ledger_shape gpu = { .ranks = 1, .cores = 2, .gpus = 1 };
 	const struct ledger_shape memory = { .ranks = 1, .cores = 2, .memory = 1 };
@@ -169,7 +169,7 @@ static void impatient_task_of_any_shape_holds_the_rest(void **state)
 	end(&b);
 }
 
-static void tasks_that_can_no_longer_fit_are_found(void **state)
+TEST(tasks_that_can_no_longer_fit_are_found)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
 	struct queue_item item;
@@ -179,19 +179,4 @@ static void tasks_that_can_no_longer_fit_are_found(void **state)
 	ledger_lose_node(b.ledger, 0);
 	assert_ptr_equal(queue_impossible(b.queue, b.ledger), &item);
 	end(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_comes_first),
-		cmocka_unit_test(the_largest_comes_first_where_that_is_wanted),
-		cmocka_unit_test(blocked_task_is_passed_by_a_limited_number),
-		cmocka_unit_test(only_a_window_of_tasks_may_pass),
-		cmocka_unit_test(one_that_was_placed_can_wait_again),
-		cmocka_unit_test(impatient_task_of_any_shape_holds_the_rest),
-		cmocka_unit_test(tasks_that_can_no_longer_fit_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void ended_tasks_stay_ended_and_the_others_go_on(void **state)
+TEST(ended_tasks_stay_ended_and_the_others_go_on)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -32,7 +32,7 @@ static void ended_tasks_stay_ended_and_the_others_go_on(void **state)
 	bed_destroy(b);
 }
 
-static void running_task_with_once_is_lost_with_its_head(void **state)
+TEST(running_task_with_once_is_lost_with_its_head)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -49,7 +49,7 @@ static void running_task_with_once_is_lost_with_its_head(void **state)
 	bed_destroy(b);
 }
 
-static void the_last_line_that_was_taken_is_known(void **state)
+TEST(the_last_line_that_was_taken_is_known)
 {
 	struct bed *b = bed_create();
 
@@ -69,7 +69,7 @@ static void the_last_line_that_was_taken_is_known(void **state)
 	bed_destroy(b);
 }
 
-static void retries_of_a_failed_task_are_made_also_with_once(void **state)
+TEST(retries_of_a_failed_task_are_made_also_with_once)
 {
 	struct bed *b = bed_create_as(true);
 
@@ -86,7 +86,7 @@ static void retries_of_a_failed_task_are_made_also_with_once(void **state)
 }
 
 /* Daemons that were cut off from their head run ranks until their lease is over. */
-static void started_task_waits_where_nobody_knows_its_daemon(void **state)
+TEST(started_task_waits_where_nobody_knows_its_daemon)
 {
 	struct bed *b = bed_create();
 
@@ -108,7 +108,7 @@ static void started_task_waits_where_nobody_knows_its_daemon(void **state)
 }
 
 /* A client that hears of its loss may run it again. */
-static void task_to_be_run_once_is_lost_when_its_ranks_have_ended(void **state)
+TEST(task_to_be_run_once_is_lost_when_its_ranks_have_ended)
 {
 	struct bed *b = bed_create();
 
@@ -126,7 +126,7 @@ static void task_to_be_run_once_is_lost_when_its_ranks_have_ended(void **state)
 	bed_destroy(b);
 }
 
-static void started_task_does_not_wait_after_a_head_that_left_no_rank(void **state)
+TEST(started_task_does_not_wait_after_a_head_that_left_no_rank)
 {
 	struct bed *b = bed_create();
 
@@ -145,7 +145,7 @@ static void started_task_does_not_wait_after_a_head_that_left_no_rank(void **sta
 }
 
 /* The second head has waited for nothing yet when it is told to end. */
-static void head_that_waits_for_ranks_does_not_say_that_none_is_left(void **state)
+TEST(head_that_waits_for_ranks_does_not_say_that_none_is_left)
 {
 	struct bed *b = bed_create();
 
@@ -160,7 +160,7 @@ static void head_that_waits_for_ranks_does_not_say_that_none_is_left(void **stat
 	bed_destroy(b);
 }
 
-static void cancelled_tasks_are_not_run_again(void **state)
+TEST(cancelled_tasks_are_not_run_again)
 {
 	struct bed *b = bed_create();
 
@@ -173,7 +173,7 @@ static void cancelled_tasks_are_not_run_again(void **state)
 	bed_destroy(b);
 }
 
-static void tasks_tied_to_a_client_end_with_the_head(void **state)
+TEST(tasks_tied_to_a_client_end_with_the_head)
 {
 	struct bed *b = bed_create();
 
@@ -184,7 +184,7 @@ static void tasks_tied_to_a_client_end_with_the_head(void **state)
 	bed_destroy(b);
 }
 
-static void tries_are_counted_over_heads(void **state)
+TEST(tries_are_counted_over_heads)
 {
 	struct bed *b = bed_create();
 
@@ -200,7 +200,7 @@ static void tries_are_counted_over_heads(void **state)
 	bed_destroy(b);
 }
 
-static void a_full_disk_harms_nothing_that_runs(void **state)
+TEST(a_full_disk_harms_nothing_that_runs)
 {
 	struct bed *b = bed_create();
 
@@ -228,7 +228,7 @@ static void a_full_disk_harms_nothing_that_runs(void **state)
 	bed_destroy(b);
 }
 
-static void a_start_that_is_not_written_does_not_happen(void **state)
+TEST(a_start_that_is_not_written_does_not_happen)
 {
 	struct bed *b = bed_create();
 	const char *submit = SUBMIT "{'argv':['a']},{'argv':['b']}]}";
@@ -248,7 +248,7 @@ static void a_start_that_is_not_written_does_not_happen(void **state)
 	bed_destroy(b);
 }
 
-static void a_dvm_without_room_for_its_journal_ends_all_the_same(void **state)
+TEST(a_dvm_without_room_for_its_journal_ends_all_the_same)
 {
 	struct bed *b = bed_create();
 
@@ -261,7 +261,7 @@ static void a_dvm_without_room_for_its_journal_ends_all_the_same(void **state)
 	bed_destroy(b);
 }
 
-static void tasks_wait_for_another_head_when_all_nodes_go(void **state)
+TEST(tasks_wait_for_another_head_when_all_nodes_go)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -280,7 +280,7 @@ static void tasks_wait_for_another_head_when_all_nodes_go(void **state)
 	bed_destroy(b);
 }
 
-static void tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes(void **state)
+TEST(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes)
 {
 	struct bed *b = bed_create();
 	struct dvm_resumed found;
@@ -302,7 +302,7 @@ static void tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes
 	bed_destroy(b);
 }
 
-static void task_too_large_for_the_nodes_of_the_next_head_ends(void **state)
+TEST(task_too_large_for_the_nodes_of_the_next_head_ends)
 {
 	struct bed *b = bed_create();
 
@@ -317,7 +317,7 @@ static void task_too_large_for_the_nodes_of_the_next_head_ends(void **state)
 	bed_destroy(b);
 }
 
-static void a_task_for_which_too_few_nodes_are_left_ends(void **state)
+TEST(a_task_for_which_too_few_nodes_are_left_ends)
 {
 	struct bed *b = bed_create();
 
@@ -336,7 +336,7 @@ static void a_task_for_which_too_few_nodes_are_left_ends(void **state)
 }
 
 /* The end of a journal that was cut is that of an earlier moment. */
-static void a_journal_cut_anywhere_is_gone_on_with(void **state)
+TEST(a_journal_cut_anywhere_is_gone_on_with)
 {
 	struct bed *b = bed_create();
 	size_t len;
@@ -396,7 +396,7 @@ static void assert_ended_on(struct bed *b, int which, uint32_t rank, const char 
 	assert_memory_equal(e.node.data, node, e.node.len);
 }
 
-static void a_journal_says_what_there_is_and_where_tasks_end(void **state)
+TEST(a_journal_says_what_there_is_and_where_tasks_end)
 {
 	struct bed *b = bed_create();
 	const char *node;
@@ -481,37 +481,8 @@ static void run_seed(unsigned seed, bool smaller)
 	bed_destroy(b);
 }
 
-static void every_task_ends_once_whatever_happens_to_heads(void **state)
+TEST(every_task_ends_once_whatever_happens_to_heads)
 {
 	for (unsigned seed = 0; seed < 200; seed++)
 		run_seed(seed, seed % 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ended_tasks_stay_ended_and_the_others_go_on),
-		cmocka_unit_test(running_task_with_once_is_lost_with_its_head),
-		cmocka_unit_test(the_last_line_that_was_taken_is_known),
-		cmocka_unit_test(retries_of_a_failed_task_are_made_also_with_once),
-		cmocka_unit_test(started_task_waits_where_nobody_knows_its_daemon),
-		cmocka_unit_test(task_to_be_run_once_is_lost_when_its_ranks_have_ended),
-		cmocka_unit_test(started_task_does_not_wait_after_a_head_that_left_no_rank),
-		cmocka_unit_test(head_that_waits_for_ranks_does_not_say_that_none_is_left),
-		cmocka_unit_test(cancelled_tasks_are_not_run_again),
-		cmocka_unit_test(tasks_tied_to_a_client_end_with_the_head),
-		cmocka_unit_test(tries_are_counted_over_heads),
-		cmocka_unit_test(a_full_disk_harms_nothing_that_runs),
-		cmocka_unit_test(a_start_that_is_not_written_does_not_happen),
-		cmocka_unit_test(a_dvm_without_room_for_its_journal_ends_all_the_same),
-		cmocka_unit_test(tasks_wait_for_another_head_when_all_nodes_go),
-		cmocka_unit_test(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes),
-		cmocka_unit_test(task_too_large_for_the_nodes_of_the_next_head_ends),
-		cmocka_unit_test(a_task_for_which_too_few_nodes_are_left_ends),
-		cmocka_unit_test(a_journal_cut_anywhere_is_gone_on_with),
-		cmocka_unit_test(a_journal_says_what_there_is_and_where_tasks_end),
-		cmocka_unit_test(every_task_ends_once_whatever_happens_to_heads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static bool is_there(const char *path)
 	return !stat(path, &st);
 }
 
-static void run_directory_has_one_owner(void **state)
+TEST_WITH(run_directory_has_one_owner, make_base, remove_base)
 {
 	struct base *b = *state;
 	int fd = place_take(b->dir);
@@ -59,7 +59,7 @@ static void run_directory_has_one_owner(void **state)
 	close(fd);
 }
 
-static void run_directory_of_a_killed_head_is_free(void **state)
+TEST_WITH(run_directory_of_a_killed_head_is_free, make_base, remove_base)
 {
 	struct base *b = *state;
 	int fd = place_take(b->dir);
@@ -71,7 +71,7 @@ static void run_directory_of_a_killed_head_is_free(void **state)
 	close(fd);
 }
 
-static void a_log_may_stay(void **state)
+TEST_WITH(a_log_may_stay, make_base, remove_base)
 {
 	struct base *b = *state;
 	char log[64];
@@ -88,7 +88,7 @@ static void a_log_may_stay(void **state)
 	assert_false(is_there(b->dir));
 }
 
-static void parent_of_the_run_directory_must_exist(void **state)
+TEST_WITH(parent_of_the_run_directory_must_exist, make_base, remove_base)
 {
 	struct base *b = *state;
 	char dir[64];
@@ -97,7 +97,7 @@ static void parent_of_the_run_directory_must_exist(void **state)
 	assert_int_equal(place_take(dir), -ENOENT);
 }
 
-static void run_directory_is_made_and_left_without_a_variable(void **state)
+TEST_WITH(run_directory_is_made_and_left_without_a_variable, make_base, remove_base)
 {
 	struct base *b = *state;
 	char dir[64], parent[48];
@@ -134,7 +134,7 @@ static void __attribute__((noreturn)) compete(const struct base *b)
 	_exit(0);
 }
 
-static void rivals_have_it_in_turn(void **state)
+TEST_WITH(rivals_have_it_in_turn, make_base, remove_base)
 {
 	struct base *b = *state;
 	int status;
@@ -147,22 +147,4 @@ static void rivals_have_it_in_turn(void **state)
 		assert_int_equal(status, 0);
 	}
 	assert_false(is_there(b->dir));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(run_directory_has_one_owner, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(run_directory_of_a_killed_head_is_free, make_base,
-						remove_base),
-		cmocka_unit_test_setup_teardown(a_log_may_stay, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(parent_of_the_run_directory_must_exist, make_base,
-						remove_base),
-		cmocka_unit_test_setup_teardown(run_directory_is_made_and_left_without_a_variable,
-						make_base, remove_base),
-		cmocka_unit_test_setup_teardown(rivals_have_it_in_turn, make_base,
-						remove_base),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static bool says(const char *where, const char *what)
 
 /* ---- tests ---- */
 
-static void a_submit_is_answered_when_it_is_safe(void **state)
+TEST(a_submit_is_answered_when_it_is_safe)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -134,7 +134,7 @@ static void a_submit_is_answered_when_it_is_safe(void **state)
 	bed_destroy(b);
 }
 
-static void head_without_a_journal_writes_nothing(void **state)
+TEST(head_without_a_journal_writes_nothing)
 {
 	struct bed *b = create(false, false, false);
 
@@ -147,7 +147,7 @@ static void head_without_a_journal_writes_nothing(void **state)
 }
 
 /* The answer's number could be taken for safe: the submit must be, and no later record. */
-static void nothing_passes_an_answer_that_waits(void **state)
+TEST(nothing_passes_an_answer_that_waits)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -161,7 +161,7 @@ static void nothing_passes_an_answer_that_waits(void **state)
 	bed_destroy(b);
 }
 
-static void an_end_is_told_when_it_is_safe(void **state)
+TEST(an_end_is_told_when_it_is_safe)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -183,7 +183,7 @@ static void an_end_is_told_when_it_is_safe(void **state)
 }
 
 /* An answer that says how many have ended is of those ends, too. */
-static void a_wait_for_all_that_have_ended_waits_for_the_disk(void **state)
+TEST(a_wait_for_all_that_have_ended_waits_for_the_disk)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -199,7 +199,7 @@ static void a_wait_for_all_that_have_ended_waits_for_the_disk(void **state)
 	bed_destroy(b);
 }
 
-static void the_end_of_a_task_of_run_is_told_at_once(void **state)
+TEST(the_end_of_a_task_of_run_is_told_at_once)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -210,7 +210,7 @@ static void the_end_of_a_task_of_run_is_told_at_once(void **state)
 	bed_destroy(b);
 }
 
-static void nodes_hear_done_when_the_end_is_safe(void **state)
+TEST(nodes_hear_done_when_the_end_is_safe)
 {
 	struct bed *b = bed_create(false, false);
 	uint64_t first;
@@ -229,7 +229,7 @@ static void nodes_hear_done_when_the_end_is_safe(void **state)
 	bed_destroy(b);
 }
 
-static void a_task_is_launched_when_its_start_is_written(void **state)
+TEST(a_task_is_launched_when_its_start_is_written)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -238,7 +238,7 @@ static void a_task_is_launched_when_its_start_is_written(void **state)
 	bed_destroy(b);
 }
 
-static void with_once_a_task_is_launched_when_its_start_is_safe(void **state)
+TEST(with_once_a_task_is_launched_when_its_start_is_safe)
 {
 	struct bed *b = bed_create(true, false);
 	uint64_t first;
@@ -255,7 +255,7 @@ static void with_once_a_task_is_launched_when_its_start_is_safe(void **state)
 	bed_destroy(b);
 }
 
-static void a_task_that_is_cancelled_before_its_start_is_safe_ends(void **state)
+TEST(a_task_that_is_cancelled_before_its_start_is_safe_ends)
 {
 	struct bed *b = bed_create(true, false);
 
@@ -269,7 +269,7 @@ static void a_task_that_is_cancelled_before_its_start_is_safe_ends(void **state)
 	bed_destroy(b);
 }
 
-static void with_fast_nothing_waits_for_the_disk(void **state)
+TEST(with_fast_nothing_waits_for_the_disk)
 {
 	struct bed *b = bed_create(true, true);
 
@@ -283,7 +283,7 @@ static void with_fast_nothing_waits_for_the_disk(void **state)
 	bed_destroy(b);
 }
 
-static void while_nothing_can_be_made_safe_nothing_is_taken_or_started(void **state)
+TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -307,7 +307,7 @@ static void while_nothing_can_be_made_safe_nothing_is_taken_or_started(void **st
 }
 
 /* Such a client does not wait for answers that it will not get. */
-static void a_client_for_which_there_is_no_memory_is_broken_off(void **state)
+TEST(a_client_for_which_there_is_no_memory_is_broken_off)
 {
 	struct bed *b = bed_create(false, false);
 
@@ -326,25 +326,4 @@ static void a_client_for_which_there_is_no_memory_is_broken_off(void **state)
 	refuse = false;
 	assert_int_equal(b->breaks, 2);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_submit_is_answered_when_it_is_safe),
-		cmocka_unit_test(head_without_a_journal_writes_nothing),
-		cmocka_unit_test(nothing_passes_an_answer_that_waits),
-		cmocka_unit_test(an_end_is_told_when_it_is_safe),
-		cmocka_unit_test(a_wait_for_all_that_have_ended_waits_for_the_disk),
-		cmocka_unit_test(the_end_of_a_task_of_run_is_told_at_once),
-		cmocka_unit_test(nodes_hear_done_when_the_end_is_safe),
-		cmocka_unit_test(a_task_is_launched_when_its_start_is_written),
-		cmocka_unit_test(with_once_a_task_is_launched_when_its_start_is_safe),
-		cmocka_unit_test(a_task_that_is_cancelled_before_its_start_is_safe_ends),
-		cmocka_unit_test(with_fast_nothing_waits_for_the_disk),
-		cmocka_unit_test(while_nothing_can_be_made_safe_nothing_is_taken_or_started),
-		cmocka_unit_test(a_client_for_which_there_is_no_memory_is_broken_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void share(const struct share_task *tasks, size_t count, size_t *to)
 }
 
 /* In the order given, the last task would find three members that are equally busy. */
-static void largest_task_has_a_member_of_its_own(void **state)
+TEST_WITH(largest_task_has_a_member_of_its_own, set_up, NULL)
 {
 	const struct share_task tasks[] = {
 		task(1, 100), task(1, 100), task(1, 100), task(1, 100), task(4, 100),
@@ -38,7 +38,7 @@ static void largest_task_has_a_member_of_its_own(void **state)
 		assert_int_not_equal(to[i], to[4]);
 }
 
-static void time_counts_as_much_as_slots(void **state)
+TEST_WITH(time_counts_as_much_as_slots, set_up, NULL)
 {
 	const struct share_task tasks[] = { task(1, 800), task(8, 100), task(2, 400) };
 	size_t to[3];
@@ -48,7 +48,7 @@ static void time_counts_as_much_as_slots(void **state)
 		assert_true(members[i].work > 799 && members[i].work < 801);
 }
 
-static void task_without_time_counts_like_the_mean(void **state)
+TEST_WITH(task_without_time_counts_like_the_mean, set_up, NULL)
 {
 	const struct share_task tasks[] = { task(1, 100), task(1, 300), task(1, 0) };
 	size_t to[3];
@@ -58,7 +58,7 @@ static void task_without_time_counts_like_the_mean(void **state)
 	assert_true(members[to[2]].work > 199 && members[to[2]].work < 201);
 }
 
-static void task_goes_where_it_fits(void **state)
+TEST_WITH(task_goes_where_it_fits, set_up, NULL)
 {
 	const struct share_task tasks[] = {
 		task(12, 10), { 2, 10, 4, SHARE_ANY }, { 1, 10, 0, 0 }, task(99, 10),
@@ -74,7 +74,7 @@ static void task_goes_where_it_fits(void **state)
 	assert_int_equal(to[3], 1); /* which refuses it */
 }
 
-static void member_that_is_down_gets_nothing(void **state)
+TEST_WITH(member_that_is_down_gets_nothing, set_up, NULL)
 {
 	const struct share_task tasks[] = { task(1, 1), task(1, 1), task(1, 1) };
 	size_t to[3];
@@ -86,17 +86,4 @@ static void member_that_is_down_gets_nothing(void **state)
 	members[1].up = false;
 	share(tasks, 3, to);
 	assert_int_equal(to[0], MEMBERS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(largest_task_has_a_member_of_its_own, set_up),
-		cmocka_unit_test_setup(time_counts_as_much_as_slots, set_up),
-		cmocka_unit_test_setup(task_without_time_counts_like_the_mean, set_up),
-		cmocka_unit_test_setup(task_goes_where_it_fits, set_up),
-		cmocka_unit_test_setup(member_that_is_down_gets_nothing, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

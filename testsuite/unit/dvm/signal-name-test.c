@@ -6,7 +6,7 @@
 
 #include "dvm/cli/signal_name.h"
 
-static void numbers_and_names_are_read(void **state)
+TEST(numbers_and_names_are_read)
 {
 	static const struct {
 		const char *text;
@@ -23,7 +23,7 @@ static void numbers_and_names_are_read(void **state)
 	}
 }
 
-static void other_words_are_rejected(void **state)
+TEST(other_words_are_rejected)
 {
 	static const char *const wrong[] = {
 		"", "SIG", "0", "65", "-9", "4294967305", "TER", "TERMS", "SIG9",
@@ -32,14 +32,4 @@ static void other_words_are_rejected(void **state)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_false(signal_take(wrong[i], &number));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_and_names_are_read),
-		cmocka_unit_test(other_words_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

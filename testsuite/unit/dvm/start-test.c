@@ -10,7 +10,7 @@ static void stand_still(struct bed *b, bool still)
 		b->nodes[i].still = still;
 }
 
-static void ranks_that_are_being_started_are_signalled(void **state)
+TEST(ranks_that_are_being_started_are_signalled)
 {
 	struct bed *b = bed_create(100);
 
@@ -29,7 +29,7 @@ static void ranks_that_are_being_started_are_signalled(void **state)
 }
 
 /* One rank of two could be started, and the task is cancelled before the node hears that. */
-static void cancelled_start_is_not_tried_again(void **state)
+TEST(cancelled_start_is_not_tried_again)
 {
 	struct bed *b = bed_create(100);
 
@@ -53,7 +53,7 @@ static void cancelled_start_is_not_tried_again(void **state)
 	bed_destroy(b);
 }
 
-static void time_limit_counts_from_the_start(void **state)
+TEST(time_limit_counts_from_the_start)
 {
 	struct bed *b = bed_create(100);
 
@@ -70,7 +70,7 @@ static void time_limit_counts_from_the_start(void **state)
 }
 
 /* The host stands still: what it is to start is bounded, and the rest waits. */
-static void node_asks_for_a_limited_number_of_starts(void **state)
+TEST(node_asks_for_a_limited_number_of_starts)
 {
 	const int tasks = NODES * STARTS_MAX + 10;
 	struct bed *b = bed_create(1000);
@@ -91,7 +91,7 @@ static void node_asks_for_a_limited_number_of_starts(void **state)
 }
 
 /* Its parts elsewhere would wait for ever. */
-static void task_over_nodes_does_not_wait_for_a_host_that_stands_still(void **state)
+TEST(task_over_nodes_does_not_wait_for_a_host_that_stands_still)
 {
 	struct bed *b = bed_create(1000);
 
@@ -105,17 +105,4 @@ static void task_over_nodes_does_not_wait_for_a_host_that_stands_still(void **st
 	pass(b, 30000);
 	assert_true(b->processes[STARTS_MAX + 1].told);
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_that_are_being_started_are_signalled),
-		cmocka_unit_test(cancelled_start_is_not_tried_again),
-		cmocka_unit_test(time_limit_counts_from_the_start),
-		cmocka_unit_test(node_asks_for_a_limited_number_of_starts),
-		cmocka_unit_test(task_over_nodes_does_not_wait_for_a_host_that_stands_still),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

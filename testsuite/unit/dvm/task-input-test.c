@@ -7,7 +7,7 @@
 #include "dvm/core/dvm_msg.h"
 #include "dvm/json/text.h"
 
-static void every_byte_arrives(void **state)
+TEST(every_byte_arrives)
 {
 	char bytes[256], *back;
 	json_t *text;
@@ -33,7 +33,7 @@ static void assert_rejected(json_t *value)
 	json_decref(value);
 }
 
-static void other_values_are_rejected(void **state)
+TEST(other_values_are_rejected)
 {
 	char *large = calloc(1, DVM_INPUT_MAX + 1);
 
@@ -41,14 +41,4 @@ static void other_values_are_rejected(void **state)
 	assert_rejected(json_string("\xe2\x82\xac"));
 	assert_rejected(text_of_bytes(large, DVM_INPUT_MAX + 1));
 	free(large);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_byte_arrives),
-		cmocka_unit_test(other_values_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

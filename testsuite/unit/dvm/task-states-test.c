@@ -14,13 +14,13 @@ static bool *with_move(bool seen[TASK_STATES], enum task_state from)
 	return seen;
 }
 
-static void ended_task_stays_ended(void **state)
+TEST(ended_task_stays_ended)
 {
 	for (enum task_state to = 0; to < TASK_STATES; to++)
 		assert_false(task_may_move(TASK_ENDED, to));
 }
 
-static void each_other_state_can_end_and_run(void **state)
+TEST(each_other_state_can_end_and_run)
 {
 	for (enum task_state from = 0; from < TASK_ENDED; from++) {
 		bool seen[TASK_STATES] = { false };
@@ -31,28 +31,16 @@ static void each_other_state_can_end_and_run(void **state)
 	}
 }
 
-static void held_task_starts_only_from_the_queue(void **state)
+TEST(held_task_starts_only_from_the_queue)
 {
 	assert_false(task_may_move(TASK_HELD, TASK_PLACED));
 	assert_false(task_may_move(TASK_HELD, TASK_LAUNCHED));
 	assert_true(task_may_move(TASK_HELD, TASK_QUEUED));
 }
 
-static void launched_task_is_not_placed_again_without_the_queue(void **state)
+TEST(launched_task_is_not_placed_again_without_the_queue)
 {
 	assert_false(task_may_move(TASK_LAUNCHED, TASK_PLACED));
 	assert_true(task_may_move(TASK_LAUNCHED, TASK_QUEUED));
 	assert_true(task_may_move(TASK_QUEUED, TASK_PLACED));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ended_task_stays_ended),
-		cmocka_unit_test(each_other_state_can_end_and_run),
-		cmocka_unit_test(held_task_starts_only_from_the_queue),
-		cmocka_unit_test(launched_task_is_not_placed_again_without_the_queue),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

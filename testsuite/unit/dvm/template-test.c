@@ -17,7 +17,7 @@ static void assert_filled(const struct template_values *v, const char *text, con
 	free(filled);
 }
 
-static void every_word_is_replaced(void **state)
+TEST(every_word_is_replaced)
 {
 	assert_filled(&one, "{}", "a");
 	assert_filled(&one, "{}-{}{#}", "a-a7");
@@ -26,7 +26,7 @@ static void every_word_is_replaced(void **state)
 	assert_filled(&one, "", "");
 }
 
-static void other_braces_stay(void **state)
+TEST(other_braces_stay)
 {
 	assert_filled(&one, "{1} {2}", "{1} {2}");
 	assert_filled(&two, "{0} {3} {1", "{0} {3} {1");
@@ -34,21 +34,10 @@ static void other_braces_stay(void **state)
 	assert_filled(&one, "awk {print $1}", "awk {print $1}");
 }
 
-static void number_of_the_task_is_no_value(void **state)
+TEST(number_of_the_task_is_no_value)
 {
 	assert_false(template_has_value("{#}", &two));
 	assert_false(template_has_value("{1}", &one));
 	assert_true(template_has_value("x{1}", &two));
 	assert_true(template_has_value("{#}{}", &one));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_word_is_replaced),
-		cmocka_unit_test(other_braces_stay),
-		cmocka_unit_test(number_of_the_task_is_no_value),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void add_list(struct value_lists *v, const char *letters)
 		assert_true(value_lists_add(v, (char[]){ *letters, '\0' }));
 }
 
-static void last_list_is_the_fastest(void **state)
+TEST(last_list_is_the_fastest)
 {
 	struct value_lists v = { 0 };
 
@@ -49,7 +49,7 @@ static void last_list_is_the_fastest(void **state)
 	value_lists_free(&v);
 }
 
-static void combinations_end_when_no_more_are_taken(void **state)
+TEST(combinations_end_when_no_more_are_taken)
 {
 	struct value_lists v = { 0 };
 
@@ -59,7 +59,7 @@ static void combinations_end_when_no_more_are_taken(void **state)
 	value_lists_free(&v);
 }
 
-static void empty_list_has_no_combination(void **state)
+TEST(empty_list_has_no_combination)
 {
 	struct value_lists v = { 0 };
 
@@ -68,15 +68,4 @@ static void empty_list_has_no_combination(void **state)
 	add_list(&v, "");
 	assert_seen(&v, 100, "");
 	value_lists_free(&v);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(last_list_is_the_fastest),
-		cmocka_unit_test(combinations_end_when_no_more_are_taken),
-		cmocka_unit_test(empty_list_has_no_combination),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

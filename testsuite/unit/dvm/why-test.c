@@ -93,7 +93,7 @@ static const struct {
 	  "the requested cores or GPUs of node n1 are not free" },
 };
 
-static void why_names_what_a_task_lacks(void **state)
+TEST(why_names_what_a_task_lacks)
 {
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
 		struct bed *b = bed_create();
@@ -111,7 +111,7 @@ static void why_names_what_a_task_lacks(void **state)
 	}
 }
 
-static void why_names_the_tasks_ahead(void **state)
+TEST(why_names_the_tasks_ahead)
 {
 	struct bed *b = bed_create();
 
@@ -128,7 +128,7 @@ static void why_names_the_tasks_ahead(void **state)
 }
 
 /* A running rank keeps a core, so that the second task never fits; others pass it. */
-static void a_task_that_is_passed_too_long_holds_the_others(void **state)
+TEST(a_task_that_is_passed_too_long_holds_the_others)
 {
 	struct bed *b = bed_create();
 
@@ -141,7 +141,7 @@ static void a_task_that_is_passed_too_long_holds_the_others(void **state)
 	bed_destroy(b);
 }
 
-static void a_task_behind_too_many_is_said(void **state)
+TEST(a_task_behind_too_many_is_said)
 {
 	struct bed *b = bed_create();
 
@@ -154,7 +154,7 @@ static void a_task_behind_too_many_is_said(void **state)
 	bed_destroy(b);
 }
 
-static void a_journal_that_cannot_be_written_is_a_reason(void **state)
+TEST(a_journal_that_cannot_be_written_is_a_reason)
 {
 	struct bed *b = bed_create();
 
@@ -179,7 +179,7 @@ static void tell(struct bed *b, uint32_t node, const struct dvm_told *told)
 }
 
 /* Each node is asked once, and what it tells reaches who asked. */
-static void nodes_of_a_task_that_runs_are_asked(void **state)
+TEST(nodes_of_a_task_that_runs_are_asked)
 {
 	const struct dvm_rank rank = { 1, 4711, 'S', 2500000 };
 	struct bed *b = bed_create();
@@ -213,7 +213,7 @@ static void nodes_of_a_task_that_runs_are_asked(void **state)
 /*
  * A head drops answers about a task that is none of its own, or about an earlier try.
  */
-static void answers_about_other_tasks_are_dropped(void **state)
+TEST(answers_about_other_tasks_are_dropped)
 {
 	struct bed *b = bed_create();
 	struct dvm_told told = { .what = DVM_TOLD_RANKS };
@@ -235,19 +235,4 @@ static void answers_about_other_tasks_are_dropped(void **state)
 	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")),
 			    "error");
 	bed_destroy(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(why_names_what_a_task_lacks),
-		cmocka_unit_test(why_names_the_tasks_ahead),
-		cmocka_unit_test(a_task_that_is_passed_too_long_holds_the_others),
-		cmocka_unit_test(a_task_behind_too_many_is_said),
-		cmocka_unit_test(a_journal_that_cannot_be_written_is_a_reason),
-		cmocka_unit_test(nodes_of_a_task_that_runs_are_asked),
-		cmocka_unit_test(answers_about_other_tasks_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ extern struct disk *disk;
 extern const struct durable_ops writer_ops;
 
 /* A test that begins with an empty disk, and leaves nothing. */
-#define WRITER_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
+#define WRITER_TEST(test) TEST_WITH(test, begin_test, end_test)
 int begin_test(void **state);
 int end_test(void **state);
 /* Free the disk and its writers, and make an empty disk. */

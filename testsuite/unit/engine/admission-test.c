@@ -60,7 +60,7 @@ static struct net *use_pmi(void)
 	return n;
 }
 
-static void pmix_client_of_another_process_is_refused_beside_pmi(void **state)
+TEST(pmix_client_of_another_process_is_refused_beside_pmi)
 {
 	struct net *n = use_pmi();
 
@@ -75,7 +75,7 @@ static void pmix_client_of_another_process_is_refused_beside_pmi(void **state)
 	net_destroy(n);
 }
 
-static void process_that_uses_pmi_may_use_pmix(void **state)
+TEST(process_that_uses_pmi_may_use_pmix)
 {
 	struct net *n = use_pmi();
 
@@ -86,7 +86,7 @@ static void process_that_uses_pmi_may_use_pmix(void **state)
 	net_destroy(n);
 }
 
-static void pmix_client_that_nobody_knows_is_admitted(void **state)
+TEST(pmix_client_that_nobody_knows_is_admitted)
 {
 	struct net *n = use_pmi();
 
@@ -96,7 +96,7 @@ static void pmix_client_that_nobody_knows_is_admitted(void **state)
 	net_destroy(n);
 }
 
-static void pmix_client_after_the_end_of_pmi_is_admitted(void **state)
+TEST(pmix_client_after_the_end_of_pmi_is_admitted)
 {
 	struct net *n = use_pmi();
 
@@ -110,7 +110,7 @@ static void pmix_client_after_the_end_of_pmi_is_admitted(void **state)
 	net_destroy(n);
 }
 
-static void both_clients_of_pmix_are_named(void **state)
+TEST(both_clients_of_pmix_are_named)
 {
 	struct net *n = net_create(NULL);
 
@@ -129,7 +129,7 @@ static void both_clients_of_pmix_are_named(void **state)
 	net_destroy(n);
 }
 
-static void pmi_of_another_process_is_refused_beside_pmix(void **state)
+TEST(pmi_of_another_process_is_refused_beside_pmix)
 {
 	struct net *n = net_create(NULL);
 	const char *answer;
@@ -147,7 +147,7 @@ static void pmi_of_another_process_is_refused_beside_pmix(void **state)
 	net_destroy(n);
 }
 
-static void process_that_uses_pmix_may_use_pmi(void **state)
+TEST(process_that_uses_pmix_may_use_pmi)
 {
 	struct net *n = net_create(NULL);
 
@@ -160,7 +160,7 @@ static void process_that_uses_pmix_may_use_pmi(void **state)
 	net_destroy(n);
 }
 
-static void pmi_after_the_death_of_the_pmix_client_is_admitted(void **state)
+TEST(pmi_after_the_death_of_the_pmix_client_is_admitted)
 {
 	struct net *n = net_create(NULL);
 
@@ -173,7 +173,7 @@ static void pmi_after_the_death_of_the_pmix_client_is_admitted(void **state)
 	net_destroy(n);
 }
 
-static void one_question_is_asked_at_a_time(void **state)
+TEST(one_question_is_asked_at_a_time)
 {
 	struct net *n = use_pmi();
 
@@ -183,21 +183,4 @@ static void one_question_is_asked_at_a_time(void **state)
 	pmi_server_holder_found(n->nodes[0].server, 100);
 	assert_int_equal(n->nodes[0].looks, 2);
 	net_destroy(n); /* with a question that is not answered */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pmix_client_of_another_process_is_refused_beside_pmi),
-		cmocka_unit_test(process_that_uses_pmi_may_use_pmix),
-		cmocka_unit_test(pmix_client_that_nobody_knows_is_admitted),
-		cmocka_unit_test(pmix_client_after_the_end_of_pmi_is_admitted),
-		cmocka_unit_test(both_clients_of_pmix_are_named),
-		cmocka_unit_test(pmi_of_another_process_is_refused_beside_pmix),
-		cmocka_unit_test(process_that_uses_pmix_may_use_pmi),
-		cmocka_unit_test(pmi_after_the_death_of_the_pmix_client_is_admitted),
-		cmocka_unit_test(one_question_is_asked_at_a_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void assert_nobody_is_answered(struct net *n)
 			assert_null(net_read(n, r));
 }
 
-static void no_rank_hears_of_the_failure_that_ends_the_step(void **state)
+TEST(no_rank_hears_of_the_failure_that_ends_the_step)
 {
 	struct net *n = create();
 
@@ -64,7 +64,7 @@ static void no_rank_hears_of_the_failure_that_ends_the_step(void **state)
 	net_destroy(n);
 }
 
-static void later_requests_get_no_failure_before_the_step_ends(void **state)
+TEST(later_requests_get_no_failure_before_the_step_ends)
 {
 	struct net *n = create();
 
@@ -77,7 +77,7 @@ static void later_requests_get_no_failure_before_the_step_ends(void **state)
 }
 
 /* The end may be harmless, if the program goes on without the rank. */
-static void the_end_of_a_rank_ends_no_step(void **state)
+TEST(the_end_of_a_rank_ends_no_step)
 {
 	struct net *n = create();
 
@@ -101,7 +101,7 @@ static void answer_all(struct net *n)
 }
 
 /* Each is told what has failed for it, once; what fails later is told at once. */
-static void a_step_that_does_not_end_tells_its_ranks(void **state)
+TEST(a_step_that_does_not_end_tells_its_ranks)
 {
 	struct net *n = create();
 
@@ -124,7 +124,7 @@ static void a_step_that_does_not_end_tells_its_ranks(void **state)
 }
 
 /* A rank that is killed meanwhile takes what it waits for with it. */
-static void killed_ranks_get_no_answer(void **state)
+TEST(killed_ranks_get_no_answer)
 {
 	const struct pmi_exit killed = { .status = 9, .by_launcher = true };
 	struct net *n = create();
@@ -169,7 +169,7 @@ static int gave_ups(bool finalizes, const struct pmi_exit *end)
 }
 
 /* Ranks of nodes 1 and 2 end: that is said once by each. */
-static void srun_learns_whether_a_failure_was_survived(void **state)
+TEST(srun_learns_whether_a_failure_was_survived)
 {
 	const struct pmi_exit well = { .status = 0 };
 
@@ -179,18 +179,4 @@ static void srun_learns_whether_a_failure_was_survived(void **state)
 	assert_int_equal(gave_ups(true, &CODE_5), 2);
 	assert_int_equal(gave_ups(false, &CODE_5), 2);
 	assert_int_equal(gave_ups(false, NULL), 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_rank_hears_of_the_failure_that_ends_the_step),
-		cmocka_unit_test(later_requests_get_no_failure_before_the_step_ends),
-		cmocka_unit_test(the_end_of_a_rank_ends_no_step),
-		cmocka_unit_test(a_step_that_does_not_end_tells_its_ranks),
-		cmocka_unit_test(srun_learns_whether_a_failure_was_survived),
-		cmocka_unit_test(killed_ranks_get_no_answer),
-	};
-
-	return cmocka_run_group_tests_name("server-end", tests, NULL, NULL);
 }

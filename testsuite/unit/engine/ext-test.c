@@ -15,7 +15,7 @@ static void init_all(struct net *n)
 		net_init_ext(n, r, 0);
 }
 
-static void regions_are_offered_and_passed(void **state)
+TEST(regions_are_offered_and_passed)
 {
 	struct net *n = net_create(NULL);
 	struct region *r;
@@ -38,7 +38,7 @@ static void regions_are_offered_and_passed(void **state)
 	net_destroy(n);
 }
 
-static void no_region_is_offered_without_one(void **state)
+TEST(no_region_is_offered_without_one)
 {
 	const struct net_options heap = {.heap = true};
 	struct net *n = net_create(&heap);
@@ -48,7 +48,7 @@ static void no_region_is_offered_without_one(void **state)
 	net_destroy(n);
 }
 
-static void records_of_any_size_are_fenced(void **state)
+TEST(records_of_any_size_are_fenced)
 {
 	struct net *n = net_create(NULL);
 	struct region *region;
@@ -82,7 +82,7 @@ static void records_of_any_size_are_fenced(void **state)
 	net_destroy(n);
 }
 
-static void malformed_records_are_refused(void **state)
+TEST(malformed_records_are_refused)
 {
 	struct net *n = net_create(NULL);
 
@@ -150,7 +150,7 @@ static void check_gathers(struct net *n)
 	}
 }
 
-static void gathers_come_in_rank_order(void **state)
+TEST(gathers_come_in_rank_order)
 {
 	const struct net_options heap = {.heap = true};
 	struct net *n = net_create(NULL);
@@ -162,7 +162,7 @@ static void gathers_come_in_rank_order(void **state)
 	net_destroy(n);
 }
 
-static void space_of_a_gather_is_given_back_by_all(void **state)
+TEST(space_of_a_gather_is_given_back_by_all)
 {
 	struct net *n = net_create(NULL);
 	struct region_writer *w = n->nodes[1].region;
@@ -195,7 +195,7 @@ static void fence_all(struct net *n)
  * A fence leaves that work, until no rank waits for another collective; whenever
  * it is done, every key is found.
  */
-static void indexes_are_joined_when_all_is_quiet(void **state)
+TEST(indexes_are_joined_when_all_is_quiet)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = &n->nodes[1];
@@ -252,7 +252,7 @@ static struct net *create_untidy(void)
 }
 
 /* A put tells that there will be a fence. */
-static void a_put_asks_for_it_soon(void **state)
+TEST(a_put_asks_for_it_soon)
 {
 	struct net *n = create_untidy();
 	struct net_node *node = &n->nodes[1];
@@ -272,7 +272,7 @@ static void a_put_asks_for_it_soon(void **state)
 }
 
 /* Nobody would look up what is joined then. */
-static void nothing_is_joined_when_ranks_leave(void **state)
+TEST(nothing_is_joined_when_ranks_leave)
 {
 	struct net *n = create_untidy();
 	struct net_node *node = &n->nodes[1];
@@ -291,7 +291,7 @@ static void nothing_is_joined_when_ranks_leave(void **state)
 }
 
 /* Another program may use the same connection afterwards. */
-static void finalize_is_not_answered_if_the_rank_wants_none(void **state)
+TEST(finalize_is_not_answered_if_the_rank_wants_none)
 {
 	struct net *n = net_create(NULL);
 
@@ -304,7 +304,7 @@ static void finalize_is_not_answered_if_the_rank_wants_none(void **state)
 	net_destroy(n);
 }
 
-static void odd_gathers_are_refused(void **state)
+TEST(odd_gathers_are_refused)
 {
 	static const char *const bodies[] = {
 		"cmd=pmi2x-allgather;",
@@ -333,7 +333,7 @@ static void odd_gathers_are_refused(void **state)
 	net_destroy(n);
 }
 
-static void puts_of_a_rank_have_a_limit(void **state)
+TEST(puts_of_a_rank_have_a_limit)
 {
 	struct net *n = net_create(NULL);
 	const size_t len = 500000;
@@ -367,7 +367,7 @@ static void puts_of_a_rank_have_a_limit(void **state)
 	net_destroy(n);
 }
 
-static void several_collectives_are_in_flight(void **state)
+TEST(several_collectives_are_in_flight)
 {
 	struct net *n = net_create(NULL);
 
@@ -390,25 +390,4 @@ static void several_collectives_are_in_flight(void **state)
 	assert_non_null(strstr(net_read(n, 0),
 			       "cmd=kvs-fence-response;thrid=2;rc=14;"));
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(regions_are_offered_and_passed),
-		cmocka_unit_test(no_region_is_offered_without_one),
-		cmocka_unit_test(records_of_any_size_are_fenced),
-		cmocka_unit_test(malformed_records_are_refused),
-		cmocka_unit_test(gathers_come_in_rank_order),
-		cmocka_unit_test(space_of_a_gather_is_given_back_by_all),
-		cmocka_unit_test(indexes_are_joined_when_all_is_quiet),
-		cmocka_unit_test(a_put_asks_for_it_soon),
-		cmocka_unit_test(nothing_is_joined_when_ranks_leave),
-		cmocka_unit_test(finalize_is_not_answered_if_the_rank_wants_none),
-		cmocka_unit_test(odd_gathers_are_refused),
-		cmocka_unit_test(puts_of_a_rank_have_a_limit),
-		cmocka_unit_test(several_collectives_are_in_flight),
-	};
-
-	return cmocka_run_group_tests_name("server-ext", tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void assert_has(const char *answer, const char *text)
 
 /* ---- where values are ---- */
 
-static void from_any_node_before_and_after_a_fence(void **state)
+TEST(from_any_node_before_and_after_a_fence)
 {
 	struct net *n = create();
 
@@ -59,7 +59,7 @@ static void from_any_node_before_and_after_a_fence(void **state)
 	net_destroy(n);
 }
 
-static void the_latest_in_every_place(void **state)
+TEST(the_latest_in_every_place)
 {
 	struct net *n = create();
 
@@ -74,7 +74,7 @@ static void the_latest_in_every_place(void **state)
 }
 
 /* Only so much is kept of what each rank has fenced. */
-static void older_values_are_those_of_the_kvs(void **state)
+TEST(older_values_are_those_of_the_kvs)
 {
 	struct net *n = create();
 	char *much = malloc(1000);
@@ -127,7 +127,7 @@ static bool is_watched(struct net *n, uint32_t rank)
 	return board->replies[net_slot_of(n, rank)].watched;
 }
 
-static void out_of_shared_memory(void **state)
+TEST(out_of_shared_memory)
 {
 	struct net *n = net_create(&(struct net_options){.slots = true});
 	struct slot_shown *shown;
@@ -159,7 +159,7 @@ static void out_of_shared_memory(void **state)
 
 /* ---- waiting ---- */
 
-static void waits_until_it_is_there(void **state)
+TEST(waits_until_it_is_there)
 {
 	struct net *n = create();
 
@@ -173,7 +173,7 @@ static void waits_until_it_is_there(void **state)
 	net_destroy(n);
 }
 
-static void waits_no_longer_than_that(void **state)
+TEST(waits_no_longer_than_that)
 {
 	struct net *n = create();
 
@@ -192,7 +192,7 @@ static void waits_no_longer_than_that(void **state)
 }
 
 /* The other node does not answer: so the own one does. */
-static void waits_for_no_dead_node(void **state)
+TEST(waits_for_no_dead_node)
 {
 	static const char body[] = FETCH "rank=5;timeout=9;";
 	struct net *n = create();
@@ -211,7 +211,7 @@ static void waits_for_no_dead_node(void **state)
 
 /* ---- ends ---- */
 
-static void fetch_from_a_rank_that_exits_fails(void **state)
+TEST(fetch_from_a_rank_that_exits_fails)
 {
 	struct net *n = create();
 	const struct pmi_exit killed = { .status = 9 };
@@ -231,7 +231,7 @@ static void fetch_from_a_rank_that_exits_fails(void **state)
 	net_destroy(n);
 }
 
-static void fetch_from_a_rank_that_finalizes_fails_without_a_put(void **state)
+TEST(fetch_from_a_rank_that_finalizes_fails_without_a_put)
 {
 	struct net *n = create();
 
@@ -249,7 +249,7 @@ static void fetch_from_a_rank_that_finalizes_fails_without_a_put(void **state)
 }
 
 /* Values of the program before are not taken for the next one's. */
-static void fetch_returns_no_value_of_an_earlier_program(void **state)
+TEST(fetch_returns_no_value_of_an_earlier_program)
 {
 	struct net *n = create();
 
@@ -265,7 +265,7 @@ static void fetch_returns_no_value_of_an_earlier_program(void **state)
 	net_destroy(n);
 }
 
-static void a_rank_gives_up(void **state)
+TEST(a_rank_gives_up)
 {
 	struct net *n = create();
 
@@ -282,7 +282,7 @@ static void a_rank_gives_up(void **state)
 	net_destroy(n);
 }
 
-static void invalid_fetches_are_rejected(void **state)
+TEST(invalid_fetches_are_rejected)
 {
 	static const char *const bad[] = {
 		"cmd=pmi2x-fetch;", FETCH, FETCH "rank=6;", FETCH "rank=-1;",
@@ -303,24 +303,4 @@ static void invalid_fetches_are_rejected(void **state)
 	assert_has(net_pmi2(n, 0, FETCH "rank=0;timeout=-1;"),
 		   "rc=14;errmsg=too many fetches are under way;");
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(from_any_node_before_and_after_a_fence),
-		cmocka_unit_test(the_latest_in_every_place),
-		cmocka_unit_test(older_values_are_those_of_the_kvs),
-		cmocka_unit_test(out_of_shared_memory),
-		cmocka_unit_test(waits_until_it_is_there),
-		cmocka_unit_test(waits_no_longer_than_that),
-		cmocka_unit_test(waits_for_no_dead_node),
-		cmocka_unit_test(fetch_from_a_rank_that_exits_fails),
-		cmocka_unit_test(fetch_from_a_rank_that_finalizes_fails_without_a_put),
-		cmocka_unit_test(fetch_returns_no_value_of_an_earlier_program),
-		cmocka_unit_test(a_rank_gives_up),
-		cmocka_unit_test(invalid_fetches_are_rejected),
-	};
-
-	return cmocka_run_group_tests_name("server-fetch", tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static const char *get(const struct early *e, const char *key)
 	return value;
 }
 
-static void a_value_is_there_until_its_fence(void **state)
+TEST(a_value_is_there_until_its_fence)
 {
 	struct early e;
 
@@ -46,7 +46,7 @@ static void a_value_is_there_until_its_fence(void **state)
 	assert_int_equal(e.used, 0);
 }
 
-static void the_last_value_of_a_key_counts(void **state)
+TEST(the_last_value_of_a_key_counts)
 {
 	struct early e;
 
@@ -60,7 +60,7 @@ static void the_last_value_of_a_key_counts(void **state)
 }
 
 /* A program that exchanges the same again and again needs no more memory. */
-static void the_same_again_costs_nothing(void **state)
+TEST(the_same_again_costs_nothing)
 {
 	struct early e;
 	size_t used;
@@ -74,7 +74,7 @@ static void the_same_again_costs_nothing(void **state)
 	early_free(&e);
 }
 
-static void group_kvs_has_a_limit(void **state)
+TEST(group_kvs_has_a_limit)
 {
 	struct budget budget;
 	struct early e;
@@ -93,16 +93,4 @@ static void group_kvs_has_a_limit(void **state)
 	assert_int_equal(budget.used, 0);
 	early_free(&e);
 	free(value);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_value_is_there_until_its_fence),
-		cmocka_unit_test(the_last_value_of_a_key_counts),
-		cmocka_unit_test(the_same_again_costs_nothing),
-		cmocka_unit_test(group_kvs_has_a_limit),
-	};
-
-	return cmocka_run_group_tests_name("early", tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void world(struct net *n)
 		assert_out(net_read(n, r), 0);
 }
 
-static void a_group_meets_without_the_others(void **state)
+TEST(a_group_meets_without_the_others)
 {
 	struct net *n = create(NULL);
 
@@ -92,7 +92,7 @@ static void a_group_meets_without_the_others(void **state)
 	net_destroy(n);
 }
 
-static void a_node_meets_without_a_message(void **state)
+TEST(a_node_meets_without_a_message)
 {
 	struct net *n = create(NULL);
 	size_t before = n->tail;
@@ -105,7 +105,7 @@ static void a_node_meets_without_a_message(void **state)
 }
 
 /* As everybody's barrier, but the two threads of a rank may come in any order. */
-static void worlds_of_two_tags_do_not_meet(void **state)
+TEST(worlds_of_two_tags_do_not_meet)
 {
 	struct net *n = create(NULL);
 
@@ -124,7 +124,7 @@ static void worlds_of_two_tags_do_not_meet(void **state)
 	net_destroy(n);
 }
 
-static void a_world_without_a_tag_is_the_barrier(void **state)
+TEST(a_world_without_a_tag_is_the_barrier)
 {
 	struct net *n = create(NULL);
 
@@ -139,7 +139,7 @@ static void a_world_without_a_tag_is_the_barrier(void **state)
 	net_destroy(n);
 }
 
-static void members_see_what_members_have_put(void **state)
+TEST(members_see_what_members_have_put)
 {
 	const struct net_options heap = { .heap = true };
 
@@ -164,7 +164,7 @@ static void members_see_what_members_have_put(void **state)
 }
 
 /* Values that another group has had are still new to this one. */
-static void every_group_gets_all_that_is_not_fenced(void **state)
+TEST(every_group_gets_all_that_is_not_fenced)
 {
 	struct net *n = create(NULL);
 
@@ -180,7 +180,7 @@ static void every_group_gets_all_that_is_not_fenced(void **state)
 	net_destroy(n);
 }
 
-static void only_what_is_new_travels_again(void **state)
+TEST(only_what_is_new_travels_again)
 {
 	struct net *n = create(NULL);
 	char big[1001];
@@ -202,7 +202,7 @@ static void only_what_is_new_travels_again(void **state)
 	net_destroy(n);
 }
 
-static void a_newer_value_wins_before_and_after_the_fence(void **state)
+TEST(a_newer_value_wins_before_and_after_the_fence)
 {
 	struct net *n = create(NULL);
 
@@ -221,7 +221,7 @@ static void a_newer_value_wins_before_and_after_the_fence(void **state)
 }
 
 /* One thread waits in the world's barrier while another meets a group. */
-static void records_in_an_open_fence_reach_the_group(void **state)
+TEST(records_in_an_open_fence_reach_the_group)
 {
 	struct net *n = create(NULL);
 
@@ -244,7 +244,7 @@ static void records_in_an_open_fence_reach_the_group(void **state)
 	net_destroy(n);
 }
 
-static void a_group_may_meet_again_before_all_have_left(void **state)
+TEST(a_group_may_meet_again_before_all_have_left)
 {
 	struct net *n = create(NULL);
 	static const char twice[] = "cmd=barrier_in group=0,5:1\n"
@@ -271,7 +271,7 @@ static void others_enter(struct net *n, const char *group)
 			enter(n, r, group);
 }
 
-static void forms_without_a_list_may_be_pipelined(void **state)
+TEST(forms_without_a_list_may_be_pipelined)
 {
 	static const struct {
 		const char *group, *twice;
@@ -296,7 +296,7 @@ static void forms_without_a_list_may_be_pipelined(void **state)
 	net_destroy(n);
 }
 
-static void threads_of_two_ranks_may_cross(void **state)
+TEST(threads_of_two_ranks_may_cross)
 {
 	struct net *n = create(NULL);
 
@@ -312,7 +312,7 @@ static void threads_of_two_ranks_may_cross(void **state)
 	net_destroy(n);
 }
 
-static void bad_groups_are_refused_and_harm_nobody(void **state)
+TEST(bad_groups_are_refused_and_harm_nobody)
 {
 	static const char *const groups[] = {
 		"0,0:1", "0,6:1", "1,2:1", "0,1:-1", "0,1", "", "0,,1:1", "x:1",
@@ -340,7 +340,7 @@ static void bad_groups_are_refused_and_harm_nobody(void **state)
 	net_destroy(n);
 }
 
-static void long_lines_come_in_pieces(void **state)
+TEST(long_lines_come_in_pieces)
 {
 	static char line[200000];
 	struct net *n = create(NULL);
@@ -362,7 +362,7 @@ static void long_lines_come_in_pieces(void **state)
 	net_destroy(n);
 }
 
-static void lines_may_be_cut_anywhere(void **state)
+TEST(lines_may_be_cut_anywhere)
 {
 	static const char text[] = "cmd=put key=a value=b\n"
 				   "cmd=barrier_in group=0:6\ncmd=get key=a\n";
@@ -405,7 +405,7 @@ static void cut_line(struct net *n, size_t len, size_t places)
 	free(line);
 }
 
-static void long_lines_may_be_cut_anywhere(void **state)
+TEST(long_lines_may_be_cut_anywhere)
 {
 	struct net *n = create(NULL);
 
@@ -418,7 +418,7 @@ static void long_lines_may_be_cut_anywhere(void **state)
 #define DEATH "barrier of a group of 3 ranks failed: rank 5 (node n2) closed "
 
 /* Ranks that wait get no answer; the step ends, and srun prints the reason. */
-static void a_death_ends_the_step_by_name(void **state)
+TEST(a_death_ends_the_step_by_name)
 {
 	const struct net_options ends = { .ends = true };
 
@@ -444,7 +444,7 @@ static void a_death_ends_the_step_by_name(void **state)
 	}
 }
 
-static void member_that_finalizes_and_exits_fails_the_group(void **state)
+TEST(member_that_finalizes_and_exits_fails_the_group)
 {
 	const struct net_options ends = { .ends = true };
 	struct net *n = create(&ends);
@@ -462,7 +462,7 @@ static void member_that_finalizes_and_exits_fails_the_group(void **state)
 }
 
 /* A step that nobody ends: no answer would be understood. */
-static void without_an_end_the_connection_is_closed(void **state)
+TEST(without_an_end_the_connection_is_closed)
 {
 	const struct net_options ends = { .ends = true };
 	struct net *n = create(&ends);
@@ -477,7 +477,7 @@ static void without_an_end_the_connection_is_closed(void **state)
 	net_destroy(n);
 }
 
-static void other_groups_go_on_after_a_death(void **state)
+TEST(other_groups_go_on_after_a_death)
 {
 	struct net *n = create(NULL);
 
@@ -491,7 +491,7 @@ static void other_groups_go_on_after_a_death(void **state)
 }
 
 /* The client library, by its extension of PMI-2, with ranks that speak PMI-1. */
-static void both_protocols_meet_in_a_group(void **state)
+TEST(both_protocols_meet_in_a_group)
 {
 	struct net *n = net_create(NULL);
 
@@ -513,7 +513,7 @@ static void both_protocols_meet_in_a_group(void **state)
 	net_destroy(n);
 }
 
-static void a_long_wait_is_told_by_name(void **state)
+TEST(a_long_wait_is_told_by_name)
 {
 	struct net *n = create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
@@ -537,7 +537,7 @@ static void a_long_wait_is_told_by_name(void **state)
 }
 
 /* The node where all meet has heard of it, but not of whom it is. */
-static void node_whose_ranks_have_not_entered_a_group_says_so(void **state)
+TEST(node_whose_ranks_have_not_entered_a_group_says_so)
 {
 	struct net *n = create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
@@ -553,7 +553,7 @@ static void node_whose_ranks_have_not_entered_a_group_says_so(void **state)
 }
 
 /* Two nodes below have members, one of which has entered. */
-static void node_without_members_tells_of_a_group_below_it(void **state)
+TEST(node_without_members_tells_of_a_group_below_it)
 {
 	struct net *n = create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
@@ -565,7 +565,7 @@ static void node_without_members_tells_of_a_group_below_it(void **state)
 	net_destroy(n);
 }
 
-static void a_wait_can_be_given_up(void **state)
+TEST(a_wait_can_be_given_up)
 {
 	struct net *n = create(NULL);
 
@@ -577,7 +577,7 @@ static void a_wait_can_be_given_up(void **state)
 	net_destroy(n);
 }
 
-static void a_second_program_finds_groups_as_new(void **state)
+TEST(a_second_program_finds_groups_as_new)
 {
 	struct net *n = create(NULL);
 
@@ -591,38 +591,4 @@ static void a_second_program_finds_groups_as_new(void **state)
 	barrier(n, "0,5:1", 1, (uint32_t[]){ 0, 5 }, 2);
 	assert_value(n, 5, "a", "2");
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_group_meets_without_the_others),
-		cmocka_unit_test(a_node_meets_without_a_message),
-		cmocka_unit_test(worlds_of_two_tags_do_not_meet),
-		cmocka_unit_test(a_world_without_a_tag_is_the_barrier),
-		cmocka_unit_test(members_see_what_members_have_put),
-		cmocka_unit_test(every_group_gets_all_that_is_not_fenced),
-		cmocka_unit_test(only_what_is_new_travels_again),
-		cmocka_unit_test(a_newer_value_wins_before_and_after_the_fence),
-		cmocka_unit_test(records_in_an_open_fence_reach_the_group),
-		cmocka_unit_test(a_group_may_meet_again_before_all_have_left),
-		cmocka_unit_test(forms_without_a_list_may_be_pipelined),
-		cmocka_unit_test(threads_of_two_ranks_may_cross),
-		cmocka_unit_test(bad_groups_are_refused_and_harm_nobody),
-		cmocka_unit_test(long_lines_come_in_pieces),
-		cmocka_unit_test(lines_may_be_cut_anywhere),
-		cmocka_unit_test(long_lines_may_be_cut_anywhere),
-		cmocka_unit_test(a_death_ends_the_step_by_name),
-		cmocka_unit_test(member_that_finalizes_and_exits_fails_the_group),
-		cmocka_unit_test(without_an_end_the_connection_is_closed),
-		cmocka_unit_test(other_groups_go_on_after_a_death),
-		cmocka_unit_test(both_protocols_meet_in_a_group),
-		cmocka_unit_test(a_long_wait_is_told_by_name),
-		cmocka_unit_test(node_whose_ranks_have_not_entered_a_group_says_so),
-		cmocka_unit_test(node_without_members_tells_of_a_group_below_it),
-		cmocka_unit_test(a_wait_can_be_given_up),
-		cmocka_unit_test(a_second_program_finds_groups_as_new),
-	};
-
-	return cmocka_run_group_tests_name("server-group", tests, NULL, NULL);
 }

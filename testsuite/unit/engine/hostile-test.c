@@ -89,7 +89,7 @@ static void send_hurt_pmi1(struct net *n, struct dice *d, uint32_t rank)
 	net_input(n, rank, text, len);
 }
 
-static void ranks_that_send_nearly_right_messages(void **state)
+TEST(ranks_that_send_nearly_right_messages)
 {
 	struct dice d = {1};
 
@@ -149,7 +149,7 @@ static void deliver_hurt(struct net *n, struct dice *d)
 	payload_unref(f.bytes);
 }
 
-static void neighbours_that_send_nearly_right_frames(void **state)
+TEST(neighbours_that_send_nearly_right_frames)
 {
 	struct dice d = {2};
 	uint32_t broken = 0;
@@ -216,7 +216,7 @@ static struct net *step_with_room(void)
 	return n;
 }
 
-static void a_result_costs_what_has_come_of_it(void **state)
+TEST(a_result_costs_what_has_come_of_it)
 {
 	struct net *n = step_with_room();
 	char *piece = calloc(1, 2 * COLL_PIECE);
@@ -237,7 +237,7 @@ static void a_result_costs_what_has_come_of_it(void **state)
 }
 
 /* A gather of as many empty values as it likes to say: a header, no more. */
-static void a_gather_has_a_value_of_each_rank(void **state)
+TEST(a_gather_has_a_value_of_each_rank)
 {
 	struct net *n = step_with_room();
 	struct image_header h = {
@@ -287,7 +287,7 @@ static struct net *net_within(struct budget *b)
 	return n;
 }
 
-static void puts_end_at_the_budget_and_a_fence_frees_it(void **state)
+TEST(puts_end_at_the_budget_and_a_fence_frees_it)
 {
 	struct budget b;
 	struct net *n = net_within(&b);
@@ -311,7 +311,7 @@ static void puts_end_at_the_budget_and_a_fence_frees_it(void **state)
 }
 
 /* The rank has missed a collective that others wait in, which fails by its name. */
-static void a_gather_over_the_budget_fails_by_name(void **state)
+TEST(a_gather_over_the_budget_fails_by_name)
 {
 	struct budget b;
 	struct net *n = net_within(&b);
@@ -322,18 +322,4 @@ static void a_gather_over_the_budget_fails_by_name(void **state)
 	assert_non_null(strstr(net_read(n, 5), "rank 0 (node n0)"));
 	net_destroy(n);
 	assert_int_equal(b.used, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_that_send_nearly_right_messages),
-		cmocka_unit_test(neighbours_that_send_nearly_right_frames),
-		cmocka_unit_test(a_result_costs_what_has_come_of_it),
-		cmocka_unit_test(a_gather_has_a_value_of_each_rank),
-		cmocka_unit_test(puts_end_at_the_budget_and_a_fence_frees_it),
-		cmocka_unit_test(a_gather_over_the_budget_fails_by_name),
-	};
-
-	return cmocka_run_group_tests_name("server-hostile", tests, NULL, NULL);
 }

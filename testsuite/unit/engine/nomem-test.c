@@ -54,7 +54,7 @@ static bool one_failure(uint32_t fail)
 	return memory.count >= fail;
 }
 
-static void nobody_waits_for_a_rank_that_could_not_enter(void **state)
+TEST(nobody_waits_for_a_rank_that_could_not_enter)
 {
 	uint32_t fail = 1;
 
@@ -87,21 +87,11 @@ static bool one_failure_in_a_group(uint32_t fail)
 	return memory.count >= fail;
 }
 
-static void nobody_waits_for_a_member_that_could_not_enter(void **state)
+TEST(nobody_waits_for_a_member_that_could_not_enter)
 {
 	uint32_t fail = 1;
 
 	while (one_failure_in_a_group(fail))
 		fail++;
 	assert_true(fail > 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_waits_for_a_member_that_could_not_enter),
-		cmocka_unit_test(nobody_waits_for_a_rank_that_could_not_enter),
-	};
-
-	return cmocka_run_group_tests_name("server-nomem", tests, NULL, NULL);
 }

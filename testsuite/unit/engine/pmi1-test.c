@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void says_what_it_can_hold(void **state)
+TEST(says_what_it_can_hold)
 {
 	struct net *n = net_create(NULL);
 
@@ -88,7 +88,7 @@ static void check_rounds(struct net *n)
 	}
 }
 
-static void barriers_exchange_what_was_put(void **state)
+TEST(barriers_exchange_what_was_put)
 {
 	const struct net_options heap = {.heap = true};
 	struct net *n = net_create(NULL);
@@ -100,7 +100,7 @@ static void barriers_exchange_what_was_put(void **state)
 	net_destroy(n);
 }
 
-static void puts_are_not_seen_before_the_barrier(void **state)
+TEST(puts_are_not_seen_before_the_barrier)
 {
 	struct net *n = net_create(NULL);
 
@@ -115,7 +115,7 @@ static void puts_are_not_seen_before_the_barrier(void **state)
 	net_destroy(n);
 }
 
-static void preput_is_there_from_the_start(void **state)
+TEST(preput_is_there_from_the_start)
 {
 	static const char record[] = "\1\0\0\0\1\0\0\0k\0v";
 	const struct net_options o = {.preput = record, .preput_len = 12};
@@ -127,7 +127,7 @@ static void preput_is_there_from_the_start(void **state)
 	net_destroy(n);
 }
 
-static void lengths_are_checked(void **state)
+TEST(lengths_are_checked)
 {
 	struct net *n = net_create(NULL);
 	char line[2000], x[1100];
@@ -152,7 +152,7 @@ static void lengths_are_checked(void **state)
 	net_destroy(n);
 }
 
-static void everything_is_answered(void **state)
+TEST(everything_is_answered)
 {
 	static const char *const lines[][2] = {
 		{"cmd=create_kvs", "cmd=newkvs rc=-1 "},
@@ -180,7 +180,7 @@ static void everything_is_answered(void **state)
 	net_destroy(n);
 }
 
-static void nothing_works_before_init_or_after_finalize(void **state)
+TEST(nothing_works_before_init_or_after_finalize)
 {
 	struct net *n = net_create(NULL);
 
@@ -208,7 +208,7 @@ static int first_number(const char *line, const char *ends, const char *key)
 	return -1;
 }
 
-static void clients_of_1_1_and_of_1_2_each_read_their_version(void **state)
+TEST(clients_of_1_1_and_of_1_2_each_read_their_version)
 {
 	struct net *n = net_create(NULL);
 	const char *answer =
@@ -221,7 +221,7 @@ static void clients_of_1_1_and_of_1_2_each_read_their_version(void **state)
 	net_destroy(n);
 }
 
-static void unsupported_versions_are_refused(void **state)
+TEST(unsupported_versions_are_refused)
 {
 	struct net *n = net_create(NULL);
 
@@ -232,7 +232,7 @@ static void unsupported_versions_are_refused(void **state)
 	net_destroy(n);
 }
 
-static void a_second_program_starts_a_new_session(void **state)
+TEST(a_second_program_starts_a_new_session)
 {
 	struct net *n = net_create(NULL);
 
@@ -255,7 +255,7 @@ static void a_second_program_starts_a_new_session(void **state)
 }
 
 /* As of MPICH 5, once for each of its sessions. */
-static void a_program_may_start_again(void **state)
+TEST(a_program_may_start_again)
 {
 	struct net *n = net_create(NULL);
 
@@ -269,7 +269,7 @@ static void a_program_may_start_again(void **state)
 	net_destroy(n);
 }
 
-static void input_may_be_split_anywhere(void **state)
+TEST(input_may_be_split_anywhere)
 {
 	static const char text[] = "cmd=init pmi_version=1 pmi_subversion=1\n"
 				   "cmd=put key=a value=b\ncmd=get_appnum\n";
@@ -287,7 +287,7 @@ static void input_may_be_split_anywhere(void **state)
 	}
 }
 
-static void garbage_ends_the_connection_and_the_barrier(void **state)
+TEST(garbage_ends_the_connection_and_the_barrier)
 {
 	struct net *n = net_create(NULL);
 
@@ -309,7 +309,7 @@ static void garbage_ends_the_connection_and_the_barrier(void **state)
 	net_destroy(n);
 }
 
-static void endless_lines_end_the_connection(void **state)
+TEST(endless_lines_end_the_connection)
 {
 	struct net *n = net_create(NULL);
 	char chunk[4096];
@@ -323,7 +323,7 @@ static void endless_lines_end_the_connection(void **state)
 	net_destroy(n);
 }
 
-static void a_death_fails_the_barrier_by_name(void **state)
+TEST(a_death_fails_the_barrier_by_name)
 {
 	struct net *n = net_create(NULL);
 	const char *answer;
@@ -346,7 +346,7 @@ static void a_death_fails_the_barrier_by_name(void **state)
 	net_destroy(n);
 }
 
-static void who_has_not_started_fails_a_barrier_when_he_ends(void **state)
+TEST(rank_that_ends_before_it_has_started_fails_a_barrier)
 {
 	struct net *n = net_create(NULL);
 
@@ -373,7 +373,7 @@ static const char *say_as(struct net *n, uint32_t pid, const char *line)
 
 #define INIT "cmd=init pmi_version=1 pmi_subversion=1"
 
-static void second_process_is_refused_while_the_first_uses_pmi(void **state)
+TEST(second_process_is_refused_while_the_first_uses_pmi)
 {
 	struct net *n = net_create(NULL);
 
@@ -395,7 +395,7 @@ static void second_process_is_refused_while_the_first_uses_pmi(void **state)
 	net_destroy(n);
 }
 
-static void part_of_a_message_is_not_mixed_with_another_process_s(void **state)
+TEST(part_of_a_message_is_not_mixed_with_another_process_s)
 {
 	struct net *n = net_create(NULL);
 
@@ -408,7 +408,7 @@ static void part_of_a_message_is_not_mixed_with_another_process_s(void **state)
 	net_destroy(n);
 }
 
-static void part_of_a_message_does_not_spoil_the_next_session(void **state)
+TEST(part_of_a_message_does_not_spoil_the_next_session)
 {
 	struct net *n = net_create(NULL);
 
@@ -421,7 +421,7 @@ static void part_of_a_message_does_not_spoil_the_next_session(void **state)
 }
 
 /* The abort is not the rank's, and gets an answer only if the process waits for it. */
-static void abort_of_a_refused_process_ends_no_step(void **state)
+TEST(abort_of_a_refused_process_ends_no_step)
 {
 	struct net *n = net_create(NULL);
 
@@ -438,7 +438,7 @@ static void abort_of_a_refused_process_ends_no_step(void **state)
 	net_destroy(n);
 }
 
-static void second_process_may_start_when_the_first_has_finalized(void **state)
+TEST(second_process_may_start_when_the_first_has_finalized)
 {
 	struct net *n = net_create(NULL);
 
@@ -471,7 +471,7 @@ static int reports_after_finalize(int status, bool closes)
 	return reports;
 }
 
-static void program_that_finds_pmi_fd_closed_is_told_of_once(void **state)
+TEST(program_that_finds_pmi_fd_closed_is_told_of_once)
 {
 	assert_int_equal(reports_after_finalize(141 << 8, true), 1);
 	assert_int_equal(reports_after_finalize(13, true), 1);
@@ -501,7 +501,7 @@ static int reports_of_task(uint32_t process, struct pmi_exit end)
 	return reports;
 }
 
-static void task_that_fails_after_its_program_closed_pmi_fd_is_told_of(void **state)
+TEST(task_that_fails_after_its_program_closed_pmi_fd_is_told_of)
 {
 	const struct pmi_exit fails = { .status = 1 << 8 };
 	const struct pmi_exit killed = { .status = 15, .by_launcher = true };
@@ -533,7 +533,7 @@ static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t n
 	return reports;
 }
 
-static void process_that_closed_pmi_fd_is_named_once_when_it_fails(void **state)
+TEST(process_that_closed_pmi_fd_is_named_once_when_it_fails)
 {
 	const struct pmi_exit failed = { .status = 15 << 8, .closed_by = "csh" };
 	const struct pmi_exit killed = {
@@ -550,7 +550,7 @@ static void process_that_closed_pmi_fd_is_named_once_when_it_fails(void **state)
 	assert_int_equal(reports_of_closer(&unknown, false, 0), 0);
 }
 
-static void a_full_region_fails_the_barrier(void **state)
+TEST(a_full_region_fails_the_barrier)
 {
 	const struct net_options o = {.region_size = REGION_SIZE_MIN};
 	struct net *n = net_create(&o);
@@ -571,38 +571,4 @@ static void a_full_region_fails_the_barrier(void **state)
 			    "msg=fence_0_failed:_node_n1:_the_results_region_of_the_"
 			    "node_is_full:_raise_Pmi2xRegionSize");
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_what_it_can_hold),
-		cmocka_unit_test(barriers_exchange_what_was_put),
-		cmocka_unit_test(puts_are_not_seen_before_the_barrier),
-		cmocka_unit_test(preput_is_there_from_the_start),
-		cmocka_unit_test(lengths_are_checked),
-		cmocka_unit_test(everything_is_answered),
-		cmocka_unit_test(nothing_works_before_init_or_after_finalize),
-		cmocka_unit_test(clients_of_1_1_and_of_1_2_each_read_their_version),
-		cmocka_unit_test(unsupported_versions_are_refused),
-		cmocka_unit_test(a_second_program_starts_a_new_session),
-		cmocka_unit_test(a_program_may_start_again),
-		cmocka_unit_test(input_may_be_split_anywhere),
-		cmocka_unit_test(garbage_ends_the_connection_and_the_barrier),
-		cmocka_unit_test(endless_lines_end_the_connection),
-		cmocka_unit_test(a_death_fails_the_barrier_by_name),
-		cmocka_unit_test(
-			who_has_not_started_fails_a_barrier_when_he_ends),
-		cmocka_unit_test(second_process_is_refused_while_the_first_uses_pmi),
-		cmocka_unit_test(part_of_a_message_is_not_mixed_with_another_process_s),
-		cmocka_unit_test(part_of_a_message_does_not_spoil_the_next_session),
-		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
-		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
-		cmocka_unit_test(program_that_finds_pmi_fd_closed_is_told_of_once),
-		cmocka_unit_test(task_that_fails_after_its_program_closed_pmi_fd_is_told_of),
-		cmocka_unit_test(process_that_closed_pmi_fd_is_named_once_when_it_fails),
-		cmocka_unit_test(a_full_region_fails_the_barrier),
-	};
-
-	return cmocka_run_group_tests_name("server-pmi1", tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void fence(struct net *n)
 				    "cmd=kvs-fence-response;rc=0;");
 }
 
-static void thread_ids_come_back(void **state)
+TEST(thread_ids_come_back)
 {
 	struct net *n = net_create(NULL);
 	char body[200], x[101];
@@ -42,7 +42,7 @@ static void thread_ids_come_back(void **state)
 	net_destroy(n);
 }
 
-static void values_survive_semicolons(void **state)
+TEST(values_survive_semicolons)
 {
 	struct net *n = net_create(NULL);
 
@@ -61,7 +61,7 @@ static void values_survive_semicolons(void **state)
 	net_destroy(n);
 }
 
-static void both_protocols_share_fences_and_values(void **state)
+TEST(both_protocols_share_fences_and_values)
 {
 	struct net *n = net_create(NULL);
 
@@ -89,7 +89,7 @@ static void both_protocols_share_fences_and_values(void **state)
 	net_destroy(n);
 }
 
-static void job_attributes_are_known(void **state)
+TEST(job_attributes_are_known)
 {
 	static const char *const attrs[][2] = {
 		{"universeSize", "TRUE;value=12;"},
@@ -119,7 +119,7 @@ static void job_attributes_are_known(void **state)
 	net_destroy(n);
 }
 
-static void node_attributes_stay_on_the_node(void **state)
+TEST(node_attributes_stay_on_the_node)
 {
 	struct net *n = net_create(NULL);
 
@@ -140,7 +140,7 @@ static void node_attributes_stay_on_the_node(void **state)
 	net_destroy(n);
 }
 
-static void waiting_gets_end_with_the_put_or_the_last_peer(void **state)
+TEST(waiting_gets_end_with_the_put_or_the_last_peer)
 {
 	struct net *n = net_create(NULL);
 
@@ -168,7 +168,7 @@ static void waiting_gets_end_with_the_put_or_the_last_peer(void **state)
 	net_destroy(n);
 }
 
-static void a_get_that_waits_for_long_is_told_and_can_be_given_up(void **state)
+TEST(a_get_that_waits_for_long_is_told_and_can_be_given_up)
 {
 	struct net *n = net_create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
@@ -195,7 +195,7 @@ static void a_get_that_waits_for_long_is_told_and_can_be_given_up(void **state)
 	net_destroy(n);
 }
 
-static void waiting_gets_are_limited(void **state)
+TEST(waiting_gets_are_limited)
 {
 	struct net *n = net_create(NULL);
 	const char *answer = NULL;
@@ -211,7 +211,7 @@ static void waiting_gets_are_limited(void **state)
 	net_destroy(n);
 }
 
-static void a_ring_goes_by_node_then_rank(void **state)
+TEST(a_ring_goes_by_node_then_rank)
 {
 	static const uint32_t order[NET_RANKS] = {0, 3, 1, 2, 4, 5};
 	struct net *n = net_create(NULL);
@@ -237,7 +237,7 @@ static void a_ring_goes_by_node_then_rank(void **state)
 	net_destroy(n);
 }
 
-static void everything_is_answered(void **state)
+TEST(everything_is_answered)
 {
 	static const char *const bodies[][2] = {
 		{"cmd=job-connect;jobid=9.1;", "cmd=job-connect-response;rc=-1;"},
@@ -275,7 +275,7 @@ static void everything_is_answered(void **state)
 	net_destroy(n);
 }
 
-static void lengths_are_checked(void **state)
+TEST(lengths_are_checked)
 {
 	struct net *n = net_create(NULL);
 	char body[2000], x[1100];
@@ -293,7 +293,7 @@ static void lengths_are_checked(void **state)
 	net_destroy(n);
 }
 
-static void a_second_program_may_speak_the_other_protocol(void **state)
+TEST(a_second_program_may_speak_the_other_protocol)
 {
 	struct net *n = net_create(NULL);
 
@@ -316,7 +316,7 @@ static void a_second_program_may_speak_the_other_protocol(void **state)
 }
 
 /* As of MPICH 5, once for each of its sessions. */
-static void a_program_may_start_again(void **state)
+TEST(a_program_may_start_again)
 {
 	struct net *n = net_create(NULL);
 
@@ -338,7 +338,7 @@ static void expect_refused_init(struct net *n, const char *init)
 	assert_non_null(strstr(answer, "has_not_finalized"));
 }
 
-static void another_program_waits_for_the_first_to_finalize(void **state)
+TEST(another_program_waits_for_the_first_to_finalize)
 {
 	struct net *n = net_create(NULL);
 	const char *answer;
@@ -356,7 +356,7 @@ static void another_program_waits_for_the_first_to_finalize(void **state)
 	net_destroy(n);
 }
 
-static void bad_lengths_end_the_connection(void **state)
+TEST(bad_lengths_end_the_connection)
 {
 	static const char *const inputs[] = {"-1    ", "abcdef", "x",
 					     "12 4  cmd=a;"};
@@ -374,7 +374,7 @@ static void bad_lengths_end_the_connection(void **state)
 	}
 }
 
-static void a_lost_link_fails_fences_by_name(void **state)
+TEST(a_lost_link_fails_fences_by_name)
 {
 	struct net *n = net_create(NULL);
 
@@ -393,7 +393,7 @@ static void a_lost_link_fails_fences_by_name(void **state)
 	net_destroy(n);
 }
 
-static void a_later_fence_may_fail_first(void **state)
+TEST(a_later_fence_may_fail_first)
 {
 	struct net *n = net_create(NULL);
 
@@ -416,7 +416,7 @@ static void a_later_fence_may_fail_first(void **state)
 }
 
 /* Values that were put before it are in the next one. */
-static void a_fence_too_many_takes_nothing_with_it(void **state)
+TEST(a_fence_too_many_takes_nothing_with_it)
 {
 	struct net *n = net_create(NULL);
 
@@ -439,7 +439,7 @@ static void a_fence_too_many_takes_nothing_with_it(void **state)
 	net_destroy(n);
 }
 
-static void hostile_messages_break_the_link(void **state)
+TEST(hostile_messages_break_the_link)
 {
 	struct net *n = net_create(NULL);
 	struct pmi_server *s = n->nodes[0].server;
@@ -452,32 +452,4 @@ static void hostile_messages_break_the_link(void **state)
 	assert_int_equal(pmi_server_node_input(s, 9, &rest, NULL), -EPROTO);
 	assert_null(pmi_server_node_room(s, 1, &rest, 10));
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thread_ids_come_back),
-		cmocka_unit_test(values_survive_semicolons),
-		cmocka_unit_test(both_protocols_share_fences_and_values),
-		cmocka_unit_test(job_attributes_are_known),
-		cmocka_unit_test(node_attributes_stay_on_the_node),
-		cmocka_unit_test(waiting_gets_end_with_the_put_or_the_last_peer),
-		cmocka_unit_test(
-			a_get_that_waits_for_long_is_told_and_can_be_given_up),
-		cmocka_unit_test(waiting_gets_are_limited),
-		cmocka_unit_test(a_ring_goes_by_node_then_rank),
-		cmocka_unit_test(everything_is_answered),
-		cmocka_unit_test(lengths_are_checked),
-		cmocka_unit_test(a_second_program_may_speak_the_other_protocol),
-		cmocka_unit_test(a_program_may_start_again),
-		cmocka_unit_test(another_program_waits_for_the_first_to_finalize),
-		cmocka_unit_test(bad_lengths_end_the_connection),
-		cmocka_unit_test(a_lost_link_fails_fences_by_name),
-		cmocka_unit_test(a_later_fence_may_fail_first),
-		cmocka_unit_test(a_fence_too_many_takes_nothing_with_it),
-		cmocka_unit_test(hostile_messages_break_the_link),
-	};
-
-	return cmocka_run_group_tests_name("server-pmi2", tests, NULL, NULL);
 }

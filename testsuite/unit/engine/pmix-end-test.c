@@ -6,7 +6,7 @@
 
 /* ---- ends of ranks ---- */
 
-static void rank_that_exits_without_finalize_is_named(void **state)
+TEST(rank_that_exits_without_finalize_is_named)
 {
 	const struct pmi_exit end = { .status = 9 };
 	struct net *n = serve(NULL);
@@ -32,7 +32,7 @@ static void rank_that_exits_without_finalize_is_named(void **state)
 }
 
 /* libpmix does not tell of a fence that waits for a rank of its own node. */
-static void rank_that_failed_before_pmix_ends_the_step(void **state)
+TEST(rank_that_failed_before_pmix_ends_the_step)
 {
 	const struct net_options o = { .ends = true };
 	const struct pmi_exit end = { .status = 9 };
@@ -62,7 +62,7 @@ static void rank_that_failed_before_pmix_ends_the_step(void **state)
 }
 
 /* Clients may wait for the rank, or do without it. */
-static void rank_that_exited_well_before_pmix_is_reported_as_waited_for(void **state)
+TEST(rank_that_exited_well_before_pmix_is_reported_as_waited_for)
 {
 	const struct pmi_exit end = { .status = 0 };
 	struct net *n = net_create(NULL);
@@ -92,7 +92,7 @@ static void expect_wait(struct net *n, uint32_t node, const char *want)
 }
 
 /* A rank that uses PMI may start PMIx, too, and its process may be one inside another. */
-static void ranks_that_have_not_started_pmix_are_named(void **state)
+TEST(ranks_that_have_not_started_pmix_are_named)
 {
 	struct net *n = net_create(NULL);
 
@@ -114,7 +114,7 @@ static void ranks_that_have_not_started_pmix_are_named(void **state)
 	net_destroy(n);
 }
 
-static void a_goodbye_is_no_death(void **state)
+TEST(a_goodbye_is_no_death)
 {
 	struct net *n = serve(NULL);
 
@@ -134,7 +134,7 @@ static void a_goodbye_is_no_death(void **state)
 	net_destroy(n);
 }
 
-static void a_rank_may_start_over(void **state)
+TEST(a_rank_may_start_over)
 {
 	struct net *n = serve(NULL);
 
@@ -148,7 +148,7 @@ static void a_rank_may_start_over(void **state)
 	net_destroy(n);
 }
 
-static void pmi_fd_need_not_stay_open(void **state)
+TEST(pmi_fd_need_not_stay_open)
 {
 	struct net *n = serve(NULL);
 
@@ -184,7 +184,7 @@ static void assert_fence_passes(struct net *n, uint64_t id)
 	assert_int_equal(n->reports, 0);
 }
 
-static void rank_without_pmi_fd_starts_pmix_later(void **state)
+TEST(rank_without_pmi_fd_starts_pmix_later)
 {
 	struct net *n = offer();
 
@@ -199,7 +199,7 @@ static void rank_without_pmi_fd_starts_pmix_later(void **state)
 }
 
 /* MPICH shuts PMI_FD down when it finalizes. */
-static void finalized_pmi_program_is_followed_by_one_of_pmix(void **state)
+TEST(finalized_pmi_program_is_followed_by_one_of_pmix)
 {
 	struct net *n = offer();
 
@@ -214,7 +214,7 @@ static void finalized_pmi_program_is_followed_by_one_of_pmix(void **state)
 	net_destroy(n);
 }
 
-static void end_of_pmi_fd_fails_no_pending_work_of_pmix(void **state)
+TEST(end_of_pmi_fd_fails_no_pending_work_of_pmix)
 {
 	static const uint32_t some[] = { 2, 5 };
 	struct net *n = serve(NULL);
@@ -236,7 +236,7 @@ static void end_of_pmi_fd_fails_no_pending_work_of_pmix(void **state)
 	net_destroy(n);
 }
 
-static void end_of_pmi_fd_drops_no_fetch_of_pmix(void **state)
+TEST(end_of_pmi_fd_drops_no_fetch_of_pmix)
 {
 	const struct pmix_msg want = {
 		.type = PMIX_MSG_FETCH, .id = 4, .rank = 5, .number = 1000,
@@ -259,7 +259,7 @@ static void end_of_pmi_fd_drops_no_fetch_of_pmix(void **state)
 	net_destroy(n);
 }
 
-static void end_of_pmi_fd_fails_fences_of_pmi_at_once(void **state)
+TEST(end_of_pmi_fd_fails_fences_of_pmi_at_once)
 {
 	struct net *n = serve(NULL);
 
@@ -272,7 +272,7 @@ static void end_of_pmi_fd_fails_fences_of_pmi_at_once(void **state)
 	net_destroy(n);
 }
 
-static void broken_pmi_message_ends_no_pmix(void **state)
+TEST(broken_pmi_message_ends_no_pmix)
 {
 	struct net *n = serve(NULL);
 
@@ -287,7 +287,7 @@ static void broken_pmi_message_ends_no_pmix(void **state)
 }
 
 /* Both ends are told once each, and only the second one is the rank's. */
-static void process_that_closed_pmi_fd_fails_pmix_when_it_ends(void **state)
+TEST(process_that_closed_pmi_fd_fails_pmix_when_it_ends)
 {
 	struct net *n = offer();
 
@@ -305,7 +305,7 @@ static void process_that_closed_pmi_fd_fails_pmix_when_it_ends(void **state)
 	net_destroy(n);
 }
 
-static void the_goodbye_of_one_protocol_is_not_that_of_the_other(void **state)
+TEST(the_goodbye_of_one_protocol_is_not_that_of_the_other)
 {
 	struct net *n = serve(NULL);
 
@@ -319,7 +319,7 @@ static void the_goodbye_of_one_protocol_is_not_that_of_the_other(void **state)
 	net_destroy(n);
 }
 
-static void an_abort_names_the_rank(void **state)
+TEST(an_abort_names_the_rank)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
@@ -340,7 +340,7 @@ static void an_abort_names_the_rank(void **state)
 }
 
 /* Open MPI gives this text with every abort. */
-static void abort_text_that_says_nothing_is_left_out(void **state)
+TEST(abort_text_that_says_nothing_is_left_out)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
@@ -356,7 +356,7 @@ static void abort_text_that_says_nothing_is_left_out(void **state)
 
 /* ---- ends of who serves them ---- */
 
-static void its_death_fails_fences_everywhere(void **state)
+TEST(its_death_fails_fences_everywhere)
 {
 	static const uint32_t some[] = { 0, 2 };
 	struct net *n = serve(NULL);
@@ -377,7 +377,7 @@ static void its_death_fails_fences_everywhere(void **state)
 	net_destroy(n);
 }
 
-static void its_end_after_the_ranks_is_none(void **state)
+TEST(its_end_after_the_ranks_is_none)
 {
 	struct net *n = serve(NULL);
 
@@ -392,7 +392,7 @@ static void its_end_after_the_ranks_is_none(void **state)
 	net_destroy(n);
 }
 
-static void pmixd_without_clients_is_not_missed(void **state)
+TEST(pmixd_without_clients_is_not_missed)
 {
 	struct net *n = net_create(NULL);
 
@@ -420,7 +420,7 @@ static struct net *miss_pmix_at_n2(void)
 	return n;
 }
 
-static void a_node_that_never_serves_is_named(void **state)
+TEST(a_node_that_never_serves_is_named)
 {
 	struct net *n = miss_pmix_at_n2();
 
@@ -435,7 +435,7 @@ static void a_node_that_never_serves_is_named(void **state)
 }
 
 /* A rank that does not find it may end at once. */
-static void a_node_that_never_serves_is_named_before_its_ranks(void **state)
+TEST(a_node_that_never_serves_is_named_before_its_ranks)
 {
 	struct net *n = miss_pmix_at_n2();
 
@@ -445,7 +445,7 @@ static void a_node_that_never_serves_is_named_before_its_ranks(void **state)
 	net_destroy(n);
 }
 
-static void ranks_with_pmi_are_not_waited_for_in_pmix(void **state)
+TEST(ranks_with_pmi_are_not_waited_for_in_pmix)
 {
 	struct net *n = miss_pmix_at_n2();
 
@@ -457,7 +457,7 @@ static void ranks_with_pmi_are_not_waited_for_in_pmix(void **state)
 	net_destroy(n);
 }
 
-static void reason_of_a_pmixd_that_cannot_serve_is_reported(void **state)
+TEST(reason_of_a_pmixd_that_cannot_serve_is_reported)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_REFUSED, .rank = PMIX_NO_RANK,
@@ -476,7 +476,7 @@ static void reason_of_a_pmixd_that_cannot_serve_is_reported(void **state)
 	net_destroy(n);
 }
 
-static void answers_wait_for_the_end_of_the_step(void **state)
+TEST(answers_wait_for_the_end_of_the_step)
 {
 	const struct net_options o = { .ends = true };
 	struct net *n = serve(&o);
@@ -496,37 +496,4 @@ static void answers_wait_for_the_end_of_the_step(void **state)
 	pmi_server_answer_failed(n->nodes[0].server);
 	assert_failed(&n->nodes[0], 1, "rank 5");
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rank_that_exits_without_finalize_is_named),
-		cmocka_unit_test(rank_that_failed_before_pmix_ends_the_step),
-		cmocka_unit_test(rank_that_exited_well_before_pmix_is_reported_as_waited_for),
-		cmocka_unit_test(ranks_that_have_not_started_pmix_are_named),
-		cmocka_unit_test(a_goodbye_is_no_death),
-		cmocka_unit_test(a_rank_may_start_over),
-		cmocka_unit_test(pmi_fd_need_not_stay_open),
-		cmocka_unit_test(rank_without_pmi_fd_starts_pmix_later),
-		cmocka_unit_test(finalized_pmi_program_is_followed_by_one_of_pmix),
-		cmocka_unit_test(end_of_pmi_fd_fails_no_pending_work_of_pmix),
-		cmocka_unit_test(end_of_pmi_fd_drops_no_fetch_of_pmix),
-		cmocka_unit_test(end_of_pmi_fd_fails_fences_of_pmi_at_once),
-		cmocka_unit_test(broken_pmi_message_ends_no_pmix),
-		cmocka_unit_test(process_that_closed_pmi_fd_fails_pmix_when_it_ends),
-		cmocka_unit_test(the_goodbye_of_one_protocol_is_not_that_of_the_other),
-		cmocka_unit_test(an_abort_names_the_rank),
-		cmocka_unit_test(abort_text_that_says_nothing_is_left_out),
-		cmocka_unit_test(its_death_fails_fences_everywhere),
-		cmocka_unit_test(its_end_after_the_ranks_is_none),
-		cmocka_unit_test(pmixd_without_clients_is_not_missed),
-		cmocka_unit_test(a_node_that_never_serves_is_named),
-		cmocka_unit_test(a_node_that_never_serves_is_named_before_its_ranks),
-		cmocka_unit_test(ranks_with_pmi_are_not_waited_for_in_pmix),
-		cmocka_unit_test(reason_of_a_pmixd_that_cannot_serve_is_reported),
-		cmocka_unit_test(answers_wait_for_the_end_of_the_step),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

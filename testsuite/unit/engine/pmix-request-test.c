@@ -79,7 +79,7 @@ static void expect_fetched(struct net_node *node, uint64_t id, int status,
 	buf_free(&b);
 }
 
-static void committed_data_of_a_rank_are_fetched(void **state)
+TEST(committed_data_of_a_rank_are_fetched)
 {
 	struct net *n = serve(NULL);
 	uint64_t first, second;
@@ -101,7 +101,7 @@ static void committed_data_of_a_rank_are_fetched(void **state)
 	net_destroy(n);
 }
 
-static void a_fetch_waits_for_who_is_not_ready(void **state)
+TEST(a_fetch_waits_for_who_is_not_ready)
 {
 	struct net *n = serve(NULL);
 
@@ -113,7 +113,7 @@ static void a_fetch_waits_for_who_is_not_ready(void **state)
 	net_destroy(n);
 }
 
-static void a_fetch_of_nobody_is_refused(void **state)
+TEST(a_fetch_of_nobody_is_refused)
 {
 	struct net *n = serve(NULL);
 	struct pmix_msg m;
@@ -128,7 +128,7 @@ static void a_fetch_of_nobody_is_refused(void **state)
 	net_destroy(n);
 }
 
-static void a_fetch_ends_with_its_rank(void **state)
+TEST(a_fetch_ends_with_its_rank)
 {
 	struct net *n = serve(NULL);
 
@@ -143,7 +143,7 @@ static void a_fetch_ends_with_its_rank(void **state)
 }
 
 /* Data that the rank has committed is there, or never will be. */
-static void fetch_of_ended_rank_has_a_limit(void **state)
+TEST(fetch_of_ended_rank_has_a_limit)
 {
 	struct net *n = serve(NULL);
 	struct pmix_msg m;
@@ -163,7 +163,7 @@ static void fetch_of_ended_rank_has_a_limit(void **state)
 	net_destroy(n);
 }
 
-static void fetch_of_rank_that_ended_without_pmix_fails(void **state)
+TEST(fetch_of_rank_that_ended_without_pmix_fails)
 {
 	struct net *n = net_create(NULL);
 	struct pmix_msg m;
@@ -181,7 +181,7 @@ static void fetch_of_rank_that_ended_without_pmix_fails(void **state)
 	net_destroy(n);
 }
 
-static void a_fetch_ends_with_who_serves_the_rank(void **state)
+TEST(a_fetch_ends_with_who_serves_the_rank)
 {
 	struct net *n = serve(NULL);
 
@@ -273,7 +273,7 @@ static void expect_unnamed(struct net *n, uint32_t rank, uint64_t id, int status
 }
 
 /* Ranks 0 and 3 are on a node; who asks is said by the agent. */
-static void published_names_are_found(void **state)
+TEST(published_names_are_found)
 {
 	struct net *n = serve(NULL);
 
@@ -291,7 +291,7 @@ static void published_names_are_found(void **state)
 	net_destroy(n);
 }
 
-static void without_srun_nothing_is_found(void **state)
+TEST(without_srun_nothing_is_found)
 {
 	const struct net_options o = { .no_launcher = true };
 	struct net *n = serve(&o);
@@ -304,7 +304,7 @@ static void without_srun_nothing_is_found(void **state)
 	net_destroy(n);
 }
 
-static void request_without_an_answer_is_a_wait(void **state)
+TEST(request_without_an_answer_is_a_wait)
 {
 	struct net *n = serve(NULL);
 	struct pmi_server *server = net_node_of(n, 5)->server;
@@ -323,7 +323,7 @@ static void request_without_an_answer_is_a_wait(void **state)
 	net_destroy(n);
 }
 
-static void connection_names_the_namespace_that_has_not_come(void **state)
+TEST(connection_names_the_namespace_that_has_not_come)
 {
 	struct names_item item = { .key = "key", .from.nspace = "pmi2x.7.1" };
 	const struct names_request r = {
@@ -340,7 +340,7 @@ static void connection_names_the_namespace_that_has_not_come(void **state)
 }
 
 /* pmixd waits for the answer until the rank exits. */
-static void end_of_pmi_fd_drops_no_request_of_pmix(void **state)
+TEST(end_of_pmi_fd_drops_no_request_of_pmix)
 {
 	const struct net_options o = { .no_launcher = true };
 	struct net *n = serve(&o);
@@ -355,7 +355,7 @@ static void end_of_pmi_fd_drops_no_request_of_pmix(void **state)
 	net_destroy(n);
 }
 
-static void requests_about_names_that_cannot_be_are_refused(void **state)
+TEST(requests_about_names_that_cannot_be_are_refused)
 {
 	struct net *n = serve(NULL);
 	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = 7, .rank = 5,
@@ -416,7 +416,7 @@ static void expect_that_rank_3_has_ended(struct net *n)
 	assert_string_equal(n->report, "pmi2x.17.2 cannot connect with rank 3 (node n0) of pmi2x.17.2, which ended before the connection was made");
 }
 
-static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **state)
+TEST(nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended)
 {
 	struct net *n = spawn_step();
 
@@ -428,7 +428,7 @@ static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **stat
 	net_destroy(n);
 }
 
-static void nobody_waits_for_the_first_rank_to_start_that_has_ended(void **state)
+TEST(nobody_waits_for_the_first_rank_to_start_that_has_ended)
 {
 	static const struct pmi_exit ends[] = { { .status = 0 }, { .status = 3 << 8 } };
 	struct net *n;
@@ -444,7 +444,7 @@ static void nobody_waits_for_the_first_rank_to_start_that_has_ended(void **state
 	}
 }
 
-static void lookup_of_an_exited_rank_is_dropped(void **state)
+TEST(lookup_of_an_exited_rank_is_dropped)
 {
 	struct net *n = serve(NULL);
 	struct pmix_msg m;
@@ -495,7 +495,7 @@ static void expect_spawned(struct net *n, uint32_t rank, uint64_t id, int status
 	buf_free(&b);
 }
 
-static void a_spawn_is_answered_with_its_namespace(void **state)
+TEST(a_spawn_is_answered_with_its_namespace)
 {
 	struct net *n = serve(NULL);
 	const struct pmix_msg none = { .type = PMIX_MSG_SPAWN, .id = 9, .rank = 5,
@@ -517,7 +517,7 @@ static void a_spawn_is_answered_with_its_namespace(void **state)
 }
 
 /* Also if the rank exits well, and its step goes on. */
-static void nobody_waits_for_a_rank_that_has_spawned_and_ended(void **state)
+TEST(nobody_waits_for_a_rank_that_has_spawned_and_ended)
 {
 	struct net *n = serve(NULL);
 
@@ -533,32 +533,4 @@ static void nobody_waits_for_a_rank_that_has_spawned_and_ended(void **state)
 	}
 	expect_that_rank_3_has_ended(n);
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(committed_data_of_a_rank_are_fetched),
-		cmocka_unit_test(a_fetch_waits_for_who_is_not_ready),
-		cmocka_unit_test(a_fetch_of_nobody_is_refused),
-		cmocka_unit_test(a_fetch_ends_with_its_rank),
-		cmocka_unit_test(fetch_of_ended_rank_has_a_limit),
-		cmocka_unit_test(fetch_of_rank_that_ended_without_pmix_fails),
-		cmocka_unit_test(a_fetch_ends_with_who_serves_the_rank),
-		cmocka_unit_test(published_names_are_found),
-		cmocka_unit_test(
-			nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended),
-		cmocka_unit_test(
-			nobody_waits_for_the_first_rank_to_start_that_has_ended),
-		cmocka_unit_test(without_srun_nothing_is_found),
-		cmocka_unit_test(request_without_an_answer_is_a_wait),
-		cmocka_unit_test(connection_names_the_namespace_that_has_not_come),
-		cmocka_unit_test(end_of_pmi_fd_drops_no_request_of_pmix),
-		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
-		cmocka_unit_test(lookup_of_an_exited_rank_is_dropped),
-		cmocka_unit_test(a_spawn_is_answered_with_its_namespace),
-		cmocka_unit_test(nobody_waits_for_a_rank_that_has_spawned_and_ended),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

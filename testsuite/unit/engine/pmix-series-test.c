@@ -12,7 +12,7 @@ static void connect_again(struct net *n, uint32_t first)
 		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
 }
 
-static void killed_program_fails_the_fence_that_others_wait_in(void **state)
+TEST(killed_program_fails_the_fence_that_others_wait_in)
 {
 	const struct net_options o = { .ends = true };
 	struct net *n = serve(&o);
@@ -36,7 +36,7 @@ static void killed_program_fails_the_fence_that_others_wait_in(void **state)
 }
 
 /* The rank starts its next program before the end of the one before is reported. */
-static void next_program_of_a_killed_one_meets_its_own_kind_only(void **state)
+TEST(next_program_of_a_killed_one_meets_its_own_kind_only)
 {
 	struct net *n = serve(NULL);
 
@@ -61,7 +61,7 @@ static void next_program_of_a_killed_one_meets_its_own_kind_only(void **state)
 }
 
 /* pmi2x-pmixd has refused the fence, and the program finalized all the same. */
-static void program_that_missed_a_fence_is_counted(void **state)
+TEST(program_that_missed_a_fence_is_counted)
 {
 	struct net *n = serve(NULL);
 
@@ -75,7 +75,7 @@ static void program_that_missed_a_fence_is_counted(void **state)
 	net_destroy(n);
 }
 
-static void different_programs_on_a_node_enter_nothing_together(void **state)
+TEST(different_programs_on_a_node_enter_nothing_together)
 {
 	struct net *n = serve(NULL);
 
@@ -97,7 +97,7 @@ static void different_programs_on_a_node_enter_nothing_together(void **state)
 	net_destroy(n);
 }
 
-static void killed_member_of_a_subset_is_missed(void **state)
+TEST(killed_member_of_a_subset_is_missed)
 {
 	static const uint32_t members[] = { 0, 3, 5 };
 	struct net *n = serve(NULL);
@@ -139,13 +139,13 @@ static void assert_missed_rank_is_named(bool fences)
 	net_destroy(n);
 }
 
-static void rank_that_ended_before_the_program_of_others_is_named(void **state)
+TEST(rank_that_ended_before_the_program_of_others_is_named)
 {
 	assert_missed_rank_is_named(true);
 	assert_missed_rank_is_named(false); /* libpmix has ended the fence of this node */
 }
 
-static void end_of_no_session_is_ignored(void **state)
+TEST(end_of_no_session_is_ignored)
 {
 	struct net *n = serve(NULL);
 
@@ -155,19 +155,4 @@ static void end_of_no_session_is_ignored(void **state)
 	net_run(n);
 	assert_all_ended(n, 1, 4);
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(killed_program_fails_the_fence_that_others_wait_in),
-		cmocka_unit_test(next_program_of_a_killed_one_meets_its_own_kind_only),
-		cmocka_unit_test(program_that_missed_a_fence_is_counted),
-		cmocka_unit_test(different_programs_on_a_node_enter_nothing_together),
-		cmocka_unit_test(killed_member_of_a_subset_is_missed),
-		cmocka_unit_test(rank_that_ended_before_the_program_of_others_is_named),
-		cmocka_unit_test(end_of_no_session_is_ignored),
-	};
-
-	return cmocka_run_group_tests_name("server-pmix-series", tests, NULL, NULL);
 }

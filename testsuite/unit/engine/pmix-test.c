@@ -12,7 +12,7 @@
 
 /* ---- the beginning ---- */
 
-static void hello_is_answered_with_the_namespace(void **state)
+TEST(hello_is_answered_with_the_namespace)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = &n->nodes[1];
@@ -48,7 +48,7 @@ static void hello_is_answered_with_the_namespace(void **state)
 	net_destroy(n);
 }
 
-static void a_spawned_step_has_a_parent_and_is_ready(void **state)
+TEST(a_spawned_step_has_a_parent_and_is_ready)
 {
 	const struct net_options o = { .spawned = true, .ends = true };
 	const struct pmix_msg m = {
@@ -74,7 +74,7 @@ static void a_spawned_step_has_a_parent_and_is_ready(void **state)
 	net_destroy(n);
 }
 
-static void another_version_is_refused(void **state)
+TEST(another_version_is_refused)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION + 1,
@@ -89,7 +89,7 @@ static void another_version_is_refused(void **state)
 
 /* ---- fences of all ---- */
 
-static void a_fence_gathers_what_ranks_give(void **state)
+TEST(a_fence_gathers_what_ranks_give)
 {
 	struct net *n = serve(NULL);
 
@@ -101,7 +101,7 @@ static void a_fence_gathers_what_ranks_give(void **state)
 	net_destroy(n);
 }
 
-static void a_fence_waits_for_every_node(void **state)
+TEST(a_fence_waits_for_every_node)
 {
 	struct net *n = serve(NULL);
 
@@ -118,7 +118,7 @@ static void a_fence_waits_for_every_node(void **state)
 	net_destroy(n);
 }
 
-static void several_fences_may_be_under_way(void **state)
+TEST(several_fences_may_be_under_way)
 {
 	struct net *n = serve(NULL);
 
@@ -134,7 +134,7 @@ static void several_fences_may_be_under_way(void **state)
 	net_destroy(n);
 }
 
-static void large_data_arrive_whole(void **state)
+TEST(large_data_arrive_whole)
 {
 	const struct net_options heap = { .heap = true };
 	const struct net_options *all[] = { NULL, &heap };
@@ -149,7 +149,7 @@ static void large_data_arrive_whole(void **state)
 	}
 }
 
-static void pmi_and_pmix_do_not_count_together(void **state)
+TEST(pmi_and_pmix_do_not_count_together)
 {
 	struct net *n = serve(NULL);
 
@@ -166,7 +166,7 @@ static void pmi_and_pmix_do_not_count_together(void **state)
 
 /* ---- fences of some ---- */
 
-static void fence_of_some_ranks_completes(void **state)
+TEST(fence_of_some_ranks_completes)
 {
 	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 1, 3, 4, 5 };
 	static const uint32_t gave[] = { 3, 4, 5 };
@@ -190,7 +190,7 @@ static void fence_of_some_ranks_completes(void **state)
 	net_destroy(n);
 }
 
-static void fence_of_some_ranks_fails_when_one_exits(void **state)
+TEST(fence_of_some_ranks_fails_when_one_exits)
 {
 	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 0, 5 };
 	struct net *n = serve(NULL);
@@ -211,7 +211,7 @@ static void fence_of_some_ranks_fails_when_one_exits(void **state)
 
 /* ---- groups ---- */
 
-static void groups_are_told_apart_by_name(void **state)
+TEST(groups_are_told_apart_by_name)
 {
 	static const char *const names[NET_NODES][2] = {
 		{ "one", "other" }, { "other", "one" }, { "one", "other" },
@@ -233,7 +233,7 @@ static void groups_are_told_apart_by_name(void **state)
 	net_destroy(n);
 }
 
-static void a_group_is_no_fence(void **state)
+TEST(a_group_is_no_fence)
 {
 	static const uint32_t some[] = { 0, 2 };
 	struct net *n = serve(NULL);
@@ -255,7 +255,7 @@ static void a_group_is_no_fence(void **state)
 }
 
 /* Connections of all ranks in different order than their fence, and of some. */
-static void processes_connect_and_disconnect(void **state)
+TEST(processes_connect_and_disconnect)
 {
 	static const uint32_t some[] = { 0, 2 };
 	struct net *n = serve(NULL);
@@ -283,7 +283,7 @@ static void processes_connect_and_disconnect(void **state)
 	net_destroy(n);
 }
 
-static void a_name_may_be_as_long_as_a_tag_of_mpi(void **state)
+TEST(a_name_may_be_as_long_as_a_tag_of_mpi)
 {
 	char name[PMIX_MSG_TEXT_MAX + 1] = "";
 	struct net *n = serve(NULL);
@@ -296,7 +296,7 @@ static void a_name_may_be_as_long_as_a_tag_of_mpi(void **state)
 	net_destroy(n);
 }
 
-static void a_group_fails_when_a_member_goes(void **state)
+TEST(a_group_fails_when_a_member_goes)
 {
 	static const uint32_t some[] = { 0, 2, 4 };
 	struct net *n = serve(NULL);
@@ -342,7 +342,7 @@ static void assert_told(struct net_node *node, const char *data)
 	buf_free(&b);
 }
 
-static void an_event_comes_to_the_other_nodes(void **state)
+TEST(an_event_comes_to_the_other_nodes)
 {
 	const struct pmix_msg ready = { .type = PMIX_MSG_READY };
 	struct net *n = serve(NULL);
@@ -382,7 +382,7 @@ static void refuse(struct entering *e, const char *why)
 	net_destroy(n);
 }
 
-static void entries_that_cannot_be_are_refused(void **state)
+TEST(entries_that_cannot_be_are_refused)
 {
 	static const uint32_t some[] = { 0, 1 }, disorder[] = { 4, 2, 1 };
 	static const uint32_t none[] = { 0, 5 }, unknown[] = { 1, 2, 4, 6 };
@@ -427,7 +427,7 @@ static void entries_that_cannot_be_are_refused(void **state)
 	refuse(&e, "not supported");
 }
 
-static void an_id_serves_one_at_a_time(void **state)
+TEST(an_id_serves_one_at_a_time)
 {
 	struct net *n = serve(NULL);
 
@@ -443,7 +443,7 @@ static void an_id_serves_one_at_a_time(void **state)
 	net_destroy(n);
 }
 
-static void pmixd_that_breaks_the_protocol_is_shut_out(void **state)
+TEST(pmixd_that_breaks_the_protocol_is_shut_out)
 {
 	const struct pmix_msg wrong[] = {
 		{ .type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION },
@@ -464,7 +464,7 @@ static void pmixd_that_breaks_the_protocol_is_shut_out(void **state)
 	net_destroy(n);
 }
 
-static void pmixd_reports_ranks_of_its_own_node_only(void **state)
+TEST(pmixd_reports_ranks_of_its_own_node_only)
 {
 	static const enum pmix_msg_type types[] = {
 		PMIX_MSG_CONNECTED, PMIX_MSG_FINALIZED, PMIX_MSG_ABORT,
@@ -545,7 +545,7 @@ static bool one_failure(int number, enum pmix_op op, const uint32_t *members,
 	return failed;
 }
 
-static void without_memory_nobody_waits(void **state)
+TEST(without_memory_nobody_waits)
 {
 	static const uint32_t some[] = { 0, 1, 2, 4 };
 	int number = 0;
@@ -559,33 +559,4 @@ static void without_memory_nobody_waits(void **state)
 	for (number = 0; one_failure(number, PMIX_OP_CONSTRUCT, NULL, 0);)
 		number++;
 	assert_true(number > 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello_is_answered_with_the_namespace),
-		cmocka_unit_test(a_spawned_step_has_a_parent_and_is_ready),
-		cmocka_unit_test(another_version_is_refused),
-		cmocka_unit_test(a_fence_gathers_what_ranks_give),
-		cmocka_unit_test(a_fence_waits_for_every_node),
-		cmocka_unit_test(several_fences_may_be_under_way),
-		cmocka_unit_test(large_data_arrive_whole),
-		cmocka_unit_test(pmi_and_pmix_do_not_count_together),
-		cmocka_unit_test(fence_of_some_ranks_completes),
-		cmocka_unit_test(fence_of_some_ranks_fails_when_one_exits),
-		cmocka_unit_test(groups_are_told_apart_by_name),
-		cmocka_unit_test(a_group_is_no_fence),
-		cmocka_unit_test(processes_connect_and_disconnect),
-		cmocka_unit_test(a_name_may_be_as_long_as_a_tag_of_mpi),
-		cmocka_unit_test(a_group_fails_when_a_member_goes),
-		cmocka_unit_test(an_event_comes_to_the_other_nodes),
-		cmocka_unit_test(entries_that_cannot_be_are_refused),
-		cmocka_unit_test(an_id_serves_one_at_a_time),
-		cmocka_unit_test(pmixd_that_breaks_the_protocol_is_shut_out),
-		cmocka_unit_test(pmixd_reports_ranks_of_its_own_node_only),
-		cmocka_unit_test(without_memory_nobody_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

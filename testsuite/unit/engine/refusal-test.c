@@ -299,24 +299,14 @@ static void refuse_each(bool region, bool for_good)
 	assert_true(nth > 50); /* it did allocate */
 }
 
-static void every_request_is_answered_or_its_rank_is_closed(void **state)
+TEST(every_request_is_answered_or_its_rank_is_closed)
 {
 	refuse_each(true, false);
 	refuse_each(false, false);
 }
 
-static void even_when_there_is_no_more(void **state)
+TEST(even_when_there_is_no_more)
 {
 	refuse_each(true, true);
 	refuse_each(false, true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_request_is_answered_or_its_rank_is_closed),
-		cmocka_unit_test(even_when_there_is_no_more),
-	};
-
-	return cmocka_run_group_tests_name("server-refusal", tests, NULL, NULL);
 }

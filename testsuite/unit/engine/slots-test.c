@@ -110,7 +110,7 @@ static bool answered(const struct user *u, uint32_t cell, uint32_t ticket)
 
 /* ---- tests ---- */
 
-static void slots_are_negotiated(void **state)
+TEST(slots_are_negotiated)
 {
 	const struct net_options none = {0};
 	struct net *n = create();
@@ -133,7 +133,7 @@ static void slots_are_negotiated(void **state)
 }
 
 /* Ranks 1, 2 and 4 are on one node: 1 and 4 use slots, 2 its socket. */
-static void both_ways_meet_in_one_fence(void **state)
+TEST(both_ways_meet_in_one_fence)
 {
 	struct net *n = create();
 	struct user one, four;
@@ -175,7 +175,7 @@ static void both_ways_meet_in_one_fence(void **state)
 }
 
 /* The last of those that use slots always finds that it must wake the agent. */
-static void the_last_one_wakes_the_agent(void **state)
+TEST(the_last_one_wakes_the_agent)
 {
 	struct net *n = create();
 	struct user one, two, four;
@@ -210,7 +210,7 @@ static void the_last_one_wakes_the_agent(void **state)
 }
 
 /* Slot, socket and slot again, before the agent looks at all. */
-static void the_order_of_a_rank_is_kept(void **state)
+TEST(the_order_of_a_rank_is_kept)
 {
 	static const char request[] =
 		"41    cmd=pmi2x-allgather;thrid=1;value=socket;";
@@ -247,7 +247,7 @@ static void the_order_of_a_rank_is_kept(void **state)
 	net_destroy(n);
 }
 
-static void gathers_lie_where_the_reply_says(void **state)
+TEST(gathers_lie_where_the_reply_says)
 {
 	struct net *n = create();
 	struct user five;
@@ -298,7 +298,7 @@ static void expect_ring(const struct user *u, uint32_t cell, uint64_t place,
 }
 
 /* Node by node: 0 and 3, then 1, 2 and 4, then 5; 1 and 4 use slots. */
-static void both_ways_meet_in_one_ring(void **state)
+TEST(both_ways_meet_in_one_ring)
 {
 	struct net *n = create();
 	struct user one, four;
@@ -333,7 +333,7 @@ static void both_ways_meet_in_one_ring(void **state)
 }
 
 /* Only who speaks PMI-2 by hand can show so much. */
-static void a_value_that_does_not_fit_fails_the_ring(void **state)
+TEST(a_value_that_does_not_fit_fails_the_ring)
 {
 	struct net *n = create();
 	char body[SLOT_RING_MAX + 100];
@@ -358,7 +358,7 @@ static void a_value_that_does_not_fit_fails_the_ring(void **state)
 	net_destroy(n);
 }
 
-static void odd_entries_are_answered(void **state)
+TEST(odd_entries_are_answered)
 {
 	struct net *n = create();
 	struct user five;
@@ -383,7 +383,7 @@ static void odd_entries_are_answered(void **state)
 }
 
 /* A count that says more, or less, than there is costs nothing but time. */
-static void forged_counts_do_no_harm(void **state)
+TEST(forged_counts_do_no_harm)
 {
 	struct net *n = create();
 	struct slots_header *h;
@@ -402,7 +402,7 @@ static void forged_counts_do_no_harm(void **state)
 	net_destroy(n);
 }
 
-static void a_failure_reaches_the_slots(void **state)
+TEST(a_failure_reaches_the_slots)
 {
 	struct net *n = create();
 	struct user one, two, four;
@@ -428,7 +428,7 @@ static void a_failure_reaches_the_slots(void **state)
 }
 
 /* An entry that a rank put into its slot before it died still counts. */
-static void the_last_entry_of_a_rank_counts(void **state)
+TEST(the_last_entry_of_a_rank_counts)
 {
 	struct net *n = create();
 	struct user one, two, four;
@@ -457,7 +457,7 @@ static void the_last_entry_of_a_rank_counts(void **state)
 	net_destroy(n);
 }
 
-static void a_second_program_starts_anew(void **state)
+TEST(a_second_program_starts_anew)
 {
 	struct net *n = create();
 	struct user five;
@@ -529,32 +529,11 @@ static bool one_failure(uint32_t fail)
 	return refused;
 }
 
-static void entry_after_a_failed_one_does_not_replace_it(void **state)
+TEST(entry_after_a_failed_one_does_not_replace_it)
 {
 	uint32_t fail = 0;
 
 	while (one_failure(fail))
 		fail++;
 	assert_true(fail > 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_are_negotiated),
-		cmocka_unit_test(both_ways_meet_in_one_fence),
-		cmocka_unit_test(the_last_one_wakes_the_agent),
-		cmocka_unit_test(the_order_of_a_rank_is_kept),
-		cmocka_unit_test(gathers_lie_where_the_reply_says),
-		cmocka_unit_test(both_ways_meet_in_one_ring),
-		cmocka_unit_test(a_value_that_does_not_fit_fails_the_ring),
-		cmocka_unit_test(odd_entries_are_answered),
-		cmocka_unit_test(forged_counts_do_no_harm),
-		cmocka_unit_test(a_failure_reaches_the_slots),
-		cmocka_unit_test(the_last_entry_of_a_rank_counts),
-		cmocka_unit_test(a_second_program_starts_anew),
-		cmocka_unit_test(entry_after_a_failed_one_does_not_replace_it),
-	};
-
-	return cmocka_run_group_tests_name("server-slots", tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void names_are_shared_by_both_protocols(void **state)
+TEST(names_are_shared_by_both_protocols)
 {
 	struct net *n = net_create(NULL);
 
@@ -30,7 +30,7 @@ static void names_are_shared_by_both_protocols(void **state)
 	net_destroy(n);
 }
 
-static void a_spawn_is_answered_when_it_has_ended(void **state)
+TEST(a_spawn_is_answered_when_it_has_ended)
 {
 	struct net *n = net_create(NULL);
 
@@ -46,7 +46,7 @@ static void a_spawn_is_answered_when_it_has_ended(void **state)
 	net_destroy(n);
 }
 
-static void a_pmi1_spawn_of_two_commands_has_one_answer(void **state)
+TEST(a_pmi1_spawn_of_two_commands_has_one_answer)
 {
 	struct net *n = net_create(NULL);
 
@@ -66,7 +66,7 @@ static void a_pmi1_spawn_of_two_commands_has_one_answer(void **state)
 	net_destroy(n);
 }
 
-static void a_broken_pmi1_spawn_has_one_answer(void **state)
+TEST(a_broken_pmi1_spawn_has_one_answer)
 {
 	struct net *n = net_create(NULL);
 
@@ -83,7 +83,7 @@ static void a_broken_pmi1_spawn_has_one_answer(void **state)
 	net_destroy(n);
 }
 
-static void an_abort_reaches_srun_and_is_not_answered(void **state)
+TEST(an_abort_reaches_srun_and_is_not_answered)
 {
 	struct net *n = net_create(NULL);
 
@@ -101,7 +101,7 @@ static void an_abort_reaches_srun_and_is_not_answered(void **state)
 	net_destroy(n);
 }
 
-static void a_pmi2_abort_may_carry_its_exit_code(void **state)
+TEST(a_pmi2_abort_may_carry_its_exit_code)
 {
 	struct net *n = net_create(NULL);
 
@@ -111,7 +111,7 @@ static void a_pmi2_abort_may_carry_its_exit_code(void **state)
 	net_destroy(n);
 }
 
-static void an_abort_of_one_rank_leaves_the_step(void **state)
+TEST(an_abort_of_one_rank_leaves_the_step)
 {
 	struct net *n = net_create(NULL);
 
@@ -121,7 +121,7 @@ static void an_abort_of_one_rank_leaves_the_step(void **state)
 	net_destroy(n);
 }
 
-static void without_srun_requests_fail(void **state)
+TEST(without_srun_requests_fail)
 {
 	const struct net_options o = {.no_launcher = true};
 	struct net *n = net_create(&o);
@@ -138,7 +138,7 @@ static void without_srun_requests_fail(void **state)
 	net_destroy(n);
 }
 
-static void late_or_foreign_replies_are_harmless(void **state)
+TEST(late_or_foreign_replies_are_harmless)
 {
 	const struct net_options o = {.no_launcher = true};
 	struct net *n = net_create(&o);
@@ -162,7 +162,7 @@ static void late_or_foreign_replies_are_harmless(void **state)
 	net_destroy(n);
 }
 
-static void a_spawned_step_says_so(void **state)
+TEST(a_spawned_step_says_so)
 {
 	const struct net_options o = {.spawned = true};
 	struct net *n = net_create(&o);
@@ -178,22 +178,4 @@ static void a_spawned_step_says_so(void **state)
 	assert_non_null(strstr(answer, "appnum=1;"));
 	assert_non_null(strstr(answer, "spawner-jobid=17.1;"));
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_shared_by_both_protocols),
-		cmocka_unit_test(a_spawn_is_answered_when_it_has_ended),
-		cmocka_unit_test(a_pmi1_spawn_of_two_commands_has_one_answer),
-		cmocka_unit_test(a_broken_pmi1_spawn_has_one_answer),
-		cmocka_unit_test(an_abort_reaches_srun_and_is_not_answered),
-		cmocka_unit_test(a_pmi2_abort_may_carry_its_exit_code),
-		cmocka_unit_test(an_abort_of_one_rank_leaves_the_step),
-		cmocka_unit_test(without_srun_requests_fail),
-		cmocka_unit_test(late_or_foreign_replies_are_harmless),
-		cmocka_unit_test(a_spawned_step_says_so),
-	};
-
-	return cmocka_run_group_tests_name("server-srun", tests, NULL, NULL);
 }

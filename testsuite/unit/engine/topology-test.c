@@ -8,7 +8,7 @@
 #define HAS1 "cmd=get_result rc=0 value="
 #define HAS2 "cmd=info-getjobattr-response;rc=0;found=TRUE;value="
 
-static void ranks_that_ask_wait_for_the_host(void **state)
+TEST(ranks_that_ask_wait_for_the_host)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
@@ -28,7 +28,7 @@ static void ranks_that_ask_wait_for_the_host(void **state)
 	net_destroy(n);
 }
 
-static void a_file_that_comes_late_is_for_who_asks_later(void **state)
+TEST(a_file_that_comes_late_is_for_who_asks_later)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
@@ -46,7 +46,7 @@ static void a_file_that_comes_late_is_for_who_asks_later(void **state)
 	net_destroy(n);
 }
 
-static void alone_on_its_node_a_rank_gets_none(void **state)
+TEST(alone_on_its_node_a_rank_gets_none)
 {
 	struct net *n = net_create(NULL);
 
@@ -56,7 +56,7 @@ static void alone_on_its_node_a_rank_gets_none(void **state)
 	net_destroy(n);
 }
 
-static void exited_rank_is_not_answered(void **state)
+TEST(exited_rank_is_not_answered)
 {
 	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
@@ -70,17 +70,4 @@ static void exited_rank_is_not_answered(void **state)
 	assert_null(net_read(n, 1));
 	assert_string_equal(net_read(n, 2), HAS1 PATH);
 	net_destroy(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_that_ask_wait_for_the_host),
-		cmocka_unit_test(a_file_that_comes_late_is_for_who_asks_later),
-		cmocka_unit_test(alone_on_its_node_a_rank_gets_none),
-		cmocka_unit_test(exited_rank_is_not_answered),
-	};
-
-	return cmocka_run_group_tests_name("server-topology", tests, NULL,
-					   NULL);
 }

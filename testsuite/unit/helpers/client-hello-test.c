@@ -49,7 +49,7 @@ static void client(struct hello *h, char kind, size_t credential)
 	set_length(h);
 }
 
-static void rank_of_a_client_is_read(void **state)
+TEST(rank_of_a_client_is_read)
 {
 	struct client_hello out;
 	struct hello h;
@@ -62,7 +62,7 @@ static void rank_of_a_client_is_read(void **state)
 	}
 }
 
-static void a_part_of_it_is_waited_for(void **state)
+TEST(a_part_of_it_is_waited_for)
 {
 	struct client_hello out;
 	struct hello h;
@@ -72,7 +72,7 @@ static void a_part_of_it_is_waited_for(void **state)
 		assert_int_equal(client_hello_read(h.bytes, len, &out), 0);
 }
 
-static void tools_and_strange_bytes_are_no_clients(void **state)
+TEST(tools_and_strange_bytes_are_no_clients)
 {
 	struct client_hello out;
 	struct hello h;
@@ -90,7 +90,7 @@ static void tools_and_strange_bytes_are_no_clients(void **state)
 	assert_int_equal(client_hello_read(h.bytes, h.len, &out), -EPROTO);
 }
 
-static void every_cut_is_survived(void **state)
+TEST(every_cut_is_survived)
 {
 	struct client_hello out;
 	struct hello h;
@@ -101,16 +101,4 @@ static void every_cut_is_survived(void **state)
 		set_length(&h);
 		(void)client_hello_read(h.bytes, h.len, &out);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rank_of_a_client_is_read),
-		cmocka_unit_test(a_part_of_it_is_waited_for),
-		cmocka_unit_test(tools_and_strange_bytes_are_no_clients),
-		cmocka_unit_test(every_cut_is_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static int clean_up(void **state)
 	return 0;
 }
 
-static void has_a_name_that_clients_know(void **state)
+TEST_WITH(has_a_name_that_clients_know, set_up, clean_up)
 {
 	struct place *p = *state;
 	char path[PATH_MAX];
@@ -90,7 +90,7 @@ static void has_a_name_that_clients_know(void **state)
 	holds(path);
 }
 
-static void keeps_what_it_holds(void **state)
+TEST_WITH(keeps_what_it_holds, set_up, clean_up)
 {
 	static const char *const names[] = { "smseg-a-0", "smdataseg-a-0" };
 	struct place *p = *state;
@@ -106,20 +106,8 @@ static void keeps_what_it_holds(void **state)
 	}
 }
 
-static void bears_that_there_is_none(void **state)
+TEST(bears_that_there_is_none)
 {
 	store_trim("/nowhere");
 	assert_int_not_equal(store_show("/nowhere"), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(has_a_name_that_clients_know, set_up,
-						clean_up),
-		cmocka_unit_test_setup_teardown(keeps_what_it_holds, set_up, clean_up),
-		cmocka_unit_test(bears_that_there_is_none),
-	};
-
-	return cmocka_run_group_tests_name("pmix-store", tests, NULL, NULL);
 }

@@ -149,7 +149,7 @@ static int fetched(struct server *s, uint64_t id)
 }
 
 /* Calls that have timed out count until the agent has answered them. */
-static void calls_without_an_answer_are_bounded(void **state)
+TEST(calls_without_an_answer_are_bounded)
 {
 	static const struct log_hook log = { .line = take_line };
 	static const uint32_t two = 2, both[] = { 0, 1 }, *const ranks[] = { both };
@@ -179,13 +179,4 @@ static void calls_without_an_answer_are_bounded(void **state)
 	server_fail_calls(&s, &job);
 	assert_int_equal(s.ncalls, 0);
 	layout_destroy(job.nspace.layout);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(calls_without_an_answer_are_bounded),
-	};
-
-	return cmocka_run_group_tests_name("pmixd-calls", tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static bool hears_end(int fd)
 	return recv(fd, &byte, 1, 0) <= 0;
 }
 
-static void second_client_of_a_rank_is_refused_after_a_second(void **state)
+TEST(second_client_of_a_rank_is_refused_after_a_second)
 {
 	struct clients *c = open_clients();
 	int first = come(c), second = come(c);
@@ -172,7 +172,7 @@ static void second_client_of_a_rank_is_refused_after_a_second(void **state)
 	close_clients(c);
 }
 
-static void client_that_has_left_is_neither_let_in_nor_refused(void **state)
+TEST(client_that_has_left_is_neither_let_in_nor_refused)
 {
 	struct clients *c = open_clients();
 	int given_up = come(c), again;
@@ -208,7 +208,7 @@ static int come_beside_pmi(struct clients *c, int status)
 	return fd;
 }
 
-static void client_where_ranks_use_pmi_waits_for_the_agent(void **state)
+TEST(client_where_ranks_use_pmi_waits_for_the_agent)
 {
 	struct clients *c = open_clients();
 	int fd = come_beside_pmi(c, 0);
@@ -218,7 +218,7 @@ static void client_where_ranks_use_pmi_waits_for_the_agent(void **state)
 	close_clients(c);
 }
 
-static void client_that_the_agent_refuses_is_closed(void **state)
+TEST(client_that_the_agent_refuses_is_closed)
 {
 	struct clients *c = open_clients();
 	int fd = come_beside_pmi(c, -EBUSY);
@@ -229,7 +229,7 @@ static void client_that_the_agent_refuses_is_closed(void **state)
 	close_clients(c);
 }
 
-static void client_that_leaves_midway_is_forgotten(void **state)
+TEST(client_that_leaves_midway_is_forgotten)
 {
 	struct clients *c = open_clients();
 	int fd = come(c);
@@ -258,7 +258,7 @@ static int kill_and_follow(struct clients *c)
 	return next;
 }
 
-static void program_after_a_killed_one_waits_until_libpmix_says_so(void **state)
+TEST(program_after_a_killed_one_waits_until_libpmix_says_so)
 {
 	struct clients *c = open_clients();
 	int next;
@@ -277,7 +277,7 @@ static void program_after_a_killed_one_waits_until_libpmix_says_so(void **state)
 	close_clients(c);
 }
 
-static void program_after_a_killed_one_waits_a_second_for_other_ranks(void **state)
+TEST(program_after_a_killed_one_waits_a_second_for_other_ranks)
 {
 	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
@@ -294,7 +294,7 @@ static void program_after_a_killed_one_waits_a_second_for_other_ranks(void **sta
 	close_clients(c);
 }
 
-static void killed_rank_that_has_ended_is_not_counted_again(void **state)
+TEST(killed_rank_that_has_ended_is_not_counted_again)
 {
 	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
@@ -309,7 +309,7 @@ static void killed_rank_that_has_ended_is_not_counted_again(void **state)
 	close_clients(c);
 }
 
-static void killed_program_of_which_libpmix_speaks_late_is_counted_at_once(void **state)
+TEST(killed_program_of_which_libpmix_speaks_late_is_counted_at_once)
 {
 	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
@@ -325,7 +325,7 @@ static void killed_program_of_which_libpmix_speaks_late_is_counted_at_once(void 
 	close_clients(c);
 }
 
-static void program_after_a_finalized_one_does_not_wait(void **state)
+TEST(program_after_a_finalized_one_does_not_wait)
 {
 	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
@@ -339,7 +339,7 @@ static void program_after_a_finalized_one_does_not_wait(void **state)
 }
 
 /* Rank 0's second program waits in a fence while the first one of rank 1 is killed. */
-static void fence_without_a_killed_rank_is_recognised(void **state)
+TEST(fence_without_a_killed_rank_is_recognised)
 {
 	static const uint32_t slots[] = { 0, 1 };
 	struct clients *c = open_clients();
@@ -360,7 +360,7 @@ static void fence_without_a_killed_rank_is_recognised(void **state)
 }
 
 /* libpmix leaves out a rank before it reports the end of the rank's program. */
-static void fence_after_an_unreported_kill_is_recognised(void **state)
+TEST(fence_after_an_unreported_kill_is_recognised)
 {
 	static const uint32_t slots[] = { 0, 1 };
 	struct clients *c = open_clients();
@@ -381,7 +381,7 @@ static void fence_after_an_unreported_kill_is_recognised(void **state)
 }
 
 /* Rank 0's first two programs are killed before rank 1 starts its second one. */
-static void rank_killed_ahead_is_not_counted_for_the_program_of_others(void **state)
+TEST(rank_killed_ahead_is_not_counted_for_the_program_of_others)
 {
 	struct clients *c = open_clients();
 	int next;
@@ -418,7 +418,7 @@ static bool tells_of_loss(void)
 	return asked.type == PMIX_MSG_LOST && asked.rank == 0;
 }
 
-static void killed_program_of_a_rank_that_goes_on_is_told_of(void **state)
+TEST(killed_program_of_a_rank_that_goes_on_is_told_of)
 {
 	struct clients *c = open_clients();
 	int next;
@@ -477,18 +477,18 @@ static void loss_is_told(bool refused)
 	close_clients(c);
 }
 
-static void killed_program_before_a_refused_one_is_told_of(void **state)
+TEST(killed_program_before_a_refused_one_is_told_of)
 {
 	loss_is_told(true);
 }
 
-static void killed_program_before_one_that_gave_up_is_told_of(void **state)
+TEST(killed_program_before_one_that_gave_up_is_told_of)
 {
 	loss_is_told(false);
 }
 
 /* libpmix reports the end of the killed program only when the next one is refused. */
-static void loss_that_libpmix_reports_late_is_told(void **state)
+TEST(loss_that_libpmix_reports_late_is_told)
 {
 	struct clients *c = open_clients();
 	int next;
@@ -509,7 +509,7 @@ static void loss_that_libpmix_reports_late_is_told(void **state)
 	close_clients(c);
 }
 
-static void end_of_a_rank_and_a_next_program_are_no_loss(void **state)
+TEST(end_of_a_rank_and_a_next_program_are_no_loss)
 {
 	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
@@ -525,7 +525,7 @@ static void end_of_a_rank_and_a_next_program_are_no_loss(void **state)
 	close_clients(c);
 }
 
-static void program_after_a_missed_fence_says_so_once(void **state)
+TEST(program_after_a_missed_fence_says_so_once)
 {
 	static const uint32_t slot = 0;
 	struct clients *c = open_clients();
@@ -537,31 +537,4 @@ static void program_after_a_missed_fence_says_so_once(void **state)
 	assert_int_equal(server_tell_connected(&server, &job, 0), 0);
 	assert_int_equal(asked.number, 0);
 	close_clients(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(second_client_of_a_rank_is_refused_after_a_second),
-		cmocka_unit_test(client_that_has_left_is_neither_let_in_nor_refused),
-		cmocka_unit_test(client_where_ranks_use_pmi_waits_for_the_agent),
-		cmocka_unit_test(client_that_the_agent_refuses_is_closed),
-		cmocka_unit_test(client_that_leaves_midway_is_forgotten),
-		cmocka_unit_test(program_after_a_killed_one_waits_until_libpmix_says_so),
-		cmocka_unit_test(program_after_a_killed_one_waits_a_second_for_other_ranks),
-		cmocka_unit_test(killed_rank_that_has_ended_is_not_counted_again),
-		cmocka_unit_test(killed_program_of_which_libpmix_speaks_late_is_counted_at_once),
-		cmocka_unit_test(program_after_a_finalized_one_does_not_wait),
-		cmocka_unit_test(fence_without_a_killed_rank_is_recognised),
-		cmocka_unit_test(fence_after_an_unreported_kill_is_recognised),
-		cmocka_unit_test(rank_killed_ahead_is_not_counted_for_the_program_of_others),
-		cmocka_unit_test(killed_program_of_a_rank_that_goes_on_is_told_of),
-		cmocka_unit_test(killed_program_before_a_refused_one_is_told_of),
-		cmocka_unit_test(killed_program_before_one_that_gave_up_is_told_of),
-		cmocka_unit_test(loss_that_libpmix_reports_late_is_told),
-		cmocka_unit_test(end_of_a_rank_and_a_next_program_are_no_loss),
-		cmocka_unit_test(program_after_a_missed_fence_says_so_once),
-	};
-
-	return cmocka_run_group_tests_name("pmixd-clients", tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static void cross(struct server *s, uint32_t rank)
 	event_free(e);
 }
 
-static void sets_that_connect_are_bounded(void **state)
+TEST(sets_that_connect_are_bounded)
 {
 	struct server *s = serve();
 
@@ -154,7 +154,7 @@ static void sets_that_connect_are_bounded(void **state)
 	assert_int_equal(entered, MEMBER_SETS_MAX + 1);
 }
 
-static void namespaces_that_are_asked_about_are_bounded(void **state)
+TEST(namespaces_that_are_asked_about_are_bounded)
 {
 	struct server *s = serve();
 	char nspace[32];
@@ -183,7 +183,7 @@ static int bring(struct server *s, const char *nspace, size_t len)
 	return answer;
 }
 
-static void data_of_other_namespaces_is_bounded(void **state)
+TEST(data_of_other_namespaces_is_bounded)
 {
 	struct server *s = serve();
 
@@ -202,7 +202,7 @@ static pmix_status_t ask_library(const pmix_proc_t *proc, pmix_dmodex_response_f
 	return PMIX_SUCCESS;
 }
 
-static void requests_of_other_nodes_are_bounded(void **state)
+TEST(requests_of_other_nodes_are_bounded)
 {
 	static const uint32_t one = 1, zero, *const ranks[] = { &zero };
 	const struct library library = { .server_dmodex_request = ask_library };
@@ -221,16 +221,4 @@ static void requests_of_other_nodes_are_bounded(void **state)
 	server_forget_fetches(s, 0);
 	assert_int_equal(s->nfetches, 0);
 	layout_destroy(job.nspace.layout);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sets_that_connect_are_bounded),
-		cmocka_unit_test(namespaces_that_are_asked_about_are_bounded),
-		cmocka_unit_test(data_of_other_namespaces_is_bounded),
-		cmocka_unit_test(requests_of_other_nodes_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void send_ranks(struct pair *p, struct payload **last)
 	pieces_free(&out);
 }
 
-static void pieces_come_as_one_message_in_its_place(void **state)
+TEST_WITH(pieces_come_as_one_message_in_its_place, set_up, tear_down)
 {
 	struct pair *p = *state;
 	struct payload *last;
@@ -130,7 +130,7 @@ static void pieces_come_as_one_message_in_its_place(void **state)
 	assert_false(link_has_to_write(&p->from));
 }
 
-static void large_message_is_read_to_where_it_stays(void **state)
+TEST_WITH(large_message_is_read_to_where_it_stays, set_up, tear_down)
 {
 	struct pair *p = *state;
 	struct payload *large = payload_new(LARGE), *whole;
@@ -154,7 +154,7 @@ static void large_message_is_read_to_where_it_stays(void **state)
 	payload_unref(large);
 }
 
-static void end_is_reported_behind_the_messages(void **state)
+TEST_WITH(end_is_reported_behind_the_messages, set_up, tear_down)
 {
 	struct pair *p = *state;
 	struct pmix_msg m;
@@ -168,7 +168,7 @@ static void end_is_reported_behind_the_messages(void **state)
 	assert_int_equal(link_read(&p->to), -EPIPE);
 }
 
-static void invalid_message_is_an_error(void **state)
+TEST_WITH(invalid_message_is_an_error, set_up, tear_down)
 {
 	struct pair *p = *state;
 	struct pmix_msg m;
@@ -185,7 +185,7 @@ static void invalid_message_is_an_error(void **state)
 	buf_free(&b);
 }
 
-static void data_over_the_limit_of_a_message_is_rejected(void **state)
+TEST_WITH(data_over_the_limit_of_a_message_is_rejected, set_up, tear_down)
 {
 	struct pair *p = *state;
 
@@ -193,23 +193,4 @@ static void data_over_the_limit_of_a_message_is_rejected(void **state)
 		.type = PMIX_MSG_ENTER, .data = "", .len = PMIX_MSG_BYTES_MAX }),
 			 -EMSGSIZE);
 	assert_false(link_has_to_write(&p->from));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(pieces_come_as_one_message_in_its_place,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(large_message_is_read_to_where_it_stays,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(end_is_reported_behind_the_messages,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(invalid_message_is_an_error,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			data_over_the_limit_of_a_message_is_rejected, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests_name("pmixd-link", tests, NULL, NULL);
 }

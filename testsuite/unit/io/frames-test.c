@@ -92,7 +92,7 @@ static void append_frame(struct buf *b, enum frame_type type, const void *body,
 	payload_unref(header);
 }
 
-static void frames_survive_every_split(void **state)
+TEST(frames_survive_every_split)
 {
 	struct frame_reader *r = malloc(sizeof(*r));
 	struct buf b;
@@ -121,7 +121,7 @@ static void frames_survive_every_split(void **state)
 	free(r);
 }
 
-static void large_bodies_arrive_whole(void **state)
+TEST(large_bodies_arrive_whole)
 {
 	static const size_t sizes[] = {
 		FRAME_STAGE_BYTES - FRAME_HEADER_BYTES - 1,
@@ -162,7 +162,7 @@ static void large_bodies_arrive_whole(void **state)
 }
 
 /* A message behind a large body is still whole, wherever reads end. */
-static void large_messages_go_where_they_belong(void **state)
+TEST(large_messages_go_where_they_belong)
 {
 	static const size_t steps[] = { 7, 63, 4093, 1 << 30 };
 	size_t len = 3 * FRAME_STAGE_BYTES;
@@ -199,7 +199,7 @@ static void large_messages_go_where_they_belong(void **state)
 	free(r);
 }
 
-static void an_announced_length_allocates_little(void **state)
+TEST(an_announced_length_allocates_little)
 {
 	struct frame_reader *r = malloc(sizeof(*r));
 	struct payload *header = frame_header(FRAME_COLLECTIVE, "head", 4,
@@ -217,7 +217,7 @@ static void an_announced_length_allocates_little(void **state)
 	free(r);
 }
 
-static void invalid_frames_are_rejected(void **state)
+TEST(invalid_frames_are_rejected)
 {
 	static const unsigned char bad_type[] = {
 		0, 0, 0, 0, FRAME_TYPES, 0, 0, 0,
@@ -247,7 +247,7 @@ static void invalid_frames_are_rejected(void **state)
 	free(r);
 }
 
-static void the_callee_can_stop(void **state)
+TEST(the_callee_can_stop)
 {
 	struct frame_reader *r = malloc(sizeof(*r));
 	struct seen seen = { .stop_with = -ECANCELED };
@@ -264,7 +264,7 @@ static void the_callee_can_stop(void **state)
 	free(r);
 }
 
-static void a_frame_can_be_made_whole(void **state)
+TEST(a_frame_can_be_made_whole)
 {
 	struct frame_reader *r = malloc(sizeof(*r));
 	struct payload *whole = frame_whole(FRAME_CONTROL_UP, "body", 4);
@@ -279,19 +279,4 @@ static void a_frame_can_be_made_whole(void **state)
 	forget(&seen);
 	payload_unref(whole);
 	free(r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_survive_every_split),
-		cmocka_unit_test(large_bodies_arrive_whole),
-		cmocka_unit_test(large_messages_go_where_they_belong),
-		cmocka_unit_test(an_announced_length_allocates_little),
-		cmocka_unit_test(invalid_frames_are_rejected),
-		cmocka_unit_test(the_callee_can_stop),
-		cmocka_unit_test(a_frame_can_be_made_whole),
-	};
-
-	return cmocka_run_group_tests_name("frames", tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void pair_run(struct pair *p, size_t step)
 	pass(p->connector, p->acceptor, step, &p->states[1]);
 }
 
-static void both_sides_of_a_step_get_through(void **state)
+TEST(both_sides_of_a_step_get_through)
 {
 	for (size_t step = 1; step < 200; step++) {
 		struct pair p;
@@ -123,7 +123,7 @@ static void both_sides_of_a_step_get_through(void **state)
 	}
 }
 
-static void nothing_beyond_the_handshake_is_read(void **state)
+TEST(nothing_beyond_the_handshake_is_read)
 {
 	struct pair p;
 	struct buf *out;
@@ -140,7 +140,7 @@ static void nothing_beyond_the_handshake_is_read(void **state)
 	pair_end(&p);
 }
 
-static void another_secret_is_refused_by_both(void **state)
+TEST(another_secret_is_refused_by_both)
 {
 	struct pair p;
 
@@ -154,7 +154,7 @@ static void another_secret_is_refused_by_both(void **state)
 	pair_end(&p);
 }
 
-static void another_node_or_step_is_not_taken_for_this_one(void **state)
+TEST(another_node_or_step_is_not_taken_for_this_one)
 {
 	struct pair p;
 
@@ -191,7 +191,7 @@ static void relay(const struct sockaddr_storage *to_connector,
 	pair_end(&p);
 }
 
-static void a_relay_is_refused(void **state)
+TEST(a_relay_is_refused)
 {
 	struct sockaddr_storage other_ip = ipv4("10.0.0.9", 4000);
 	struct sockaddr_storage other_port = ipv4("10.0.0.1", 4001);
@@ -205,7 +205,7 @@ static void a_relay_is_refused(void **state)
 }
 
 /* A peer without the secret sends the acceptor's own proof back to it. */
-static void a_reflection_is_refused(void **state)
+TEST(a_reflection_is_refused)
 {
 	struct buf forged, *answer;
 	struct pair p;
@@ -225,7 +225,7 @@ static void a_reflection_is_refused(void **state)
 	pair_end(&p);
 }
 
-static void a_replay_is_refused(void **state)
+TEST(a_replay_is_refused)
 {
 	struct buf hello, proof, *out;
 	enum handshake_state late = HANDSHAKE_UNDER_WAY;
@@ -255,7 +255,7 @@ static void a_replay_is_refused(void **state)
 	pair_end(&p);
 }
 
-static void another_build_is_no_reason_to_refuse(void **state)
+TEST(another_build_is_no_reason_to_refuse)
 {
 	struct pair p;
 
@@ -272,7 +272,7 @@ static void another_build_is_no_reason_to_refuse(void **state)
 	pair_end(&p);
 }
 
-static void another_protocol_is_named_on_both_sides(void **state)
+TEST(another_protocol_is_named_on_both_sides)
 {
 	struct pair p;
 	char why[512];
@@ -336,7 +336,7 @@ static void answer_of_version_9(struct pair *p, const struct secret *s,
 	buf_free(&body);
 }
 
-static void another_handshake_is_named_to_who_connects(void **state)
+TEST(another_handshake_is_named_to_who_connects)
 {
 	struct pair p;
 	char why[512];
@@ -351,7 +351,7 @@ static void another_handshake_is_named_to_who_connects(void **state)
 	pair_end(&p);
 }
 
-static void another_handshake_is_believed_for_a_proof_only(void **state)
+TEST(another_handshake_is_believed_for_a_proof_only)
 {
 	struct buf other;
 	struct pair p;
@@ -380,7 +380,7 @@ static void another_handshake_is_believed_for_a_proof_only(void **state)
 }
 
 /* Compare the bytes from the body on: the header has this version. */
-static void a_hello_of_another_version_is_refused_with_a_proof(void **state)
+TEST(a_hello_of_another_version_is_refused_with_a_proof)
 {
 	struct buf hello, body, expected, *out;
 	struct pair p;
@@ -407,7 +407,7 @@ static void a_hello_of_another_version_is_refused_with_a_proof(void **state)
 	pair_end(&p);
 }
 
-static void ipv4_and_its_mapped_form_are_the_same(void **state)
+TEST(ipv4_and_its_mapped_form_are_the_same)
 {
 	struct sockaddr_storage mapped = ipv6("::ffff:10.0.0.1", 4000);
 	struct pair p;
@@ -421,7 +421,7 @@ static void ipv4_and_its_mapped_form_are_the_same(void **state)
 	pair_end(&p);
 }
 
-static void garbage_is_refused_at_once(void **state)
+TEST(garbage_is_refused_at_once)
 {
 	struct pair p;
 	size_t used;
@@ -441,7 +441,7 @@ static void garbage_is_refused_at_once(void **state)
 }
 
 /* Any byte of the three messages changed: nobody is fooled, nothing crashes. */
-static void no_changed_byte_goes_unnoticed(void **state)
+TEST(no_changed_byte_goes_unnoticed)
 {
 	for (int message = 0; message < 3; message++) {
 		for (size_t i = 0; i < HANDSHAKE_MESSAGE_MAX; i++) {
@@ -484,23 +484,5 @@ static int set_up(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_sides_of_a_step_get_through),
-		cmocka_unit_test(nothing_beyond_the_handshake_is_read),
-		cmocka_unit_test(another_secret_is_refused_by_both),
-		cmocka_unit_test(another_node_or_step_is_not_taken_for_this_one),
-		cmocka_unit_test(a_relay_is_refused),
-		cmocka_unit_test(a_reflection_is_refused),
-		cmocka_unit_test(a_replay_is_refused),
-		cmocka_unit_test(another_build_is_no_reason_to_refuse),
-		cmocka_unit_test(another_protocol_is_named_on_both_sides),
-		cmocka_unit_test(another_handshake_is_named_to_who_connects),
-		cmocka_unit_test(another_handshake_is_believed_for_a_proof_only),
-		cmocka_unit_test(a_hello_of_another_version_is_refused_with_a_proof),
-		cmocka_unit_test(ipv4_and_its_mapped_form_are_the_same),
-		cmocka_unit_test(garbage_is_refused_at_once),
-		cmocka_unit_test(no_changed_byte_goes_unnoticed),
-	};
-
-	return cmocka_run_group_tests_name("handshake", tests, set_up, NULL);
+	return unit_run(NULL, set_up, NULL);
 }

@@ -34,7 +34,7 @@ static bool peer_sees_the_end(void)
 	return recv(ends[1], &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
 }
 
-static void empty_socket_is_closed_at_once(void **state)
+TEST(empty_socket_is_closed_at_once)
 {
 	const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
@@ -51,7 +51,7 @@ static void empty_socket_is_closed_at_once(void **state)
 	}
 }
 
-static void no_socket_is_left_alone(void **state)
+TEST(no_socket_is_left_alone)
 {
 	int none = -1;
 
@@ -83,17 +83,17 @@ static void hang_up_on_descriptor(int type, size_t len)
 	close(ends[1]);
 }
 
-static void descriptor_in_a_stream_is_not_waited_for(void **state)
+TEST(descriptor_in_a_stream_is_not_waited_for)
 {
 	hang_up_on_descriptor(SOCK_STREAM, 1);
 }
 
-static void descriptor_in_a_message_is_not_waited_for(void **state)
+TEST(descriptor_in_a_message_is_not_waited_for)
 {
 	hang_up_on_descriptor(SOCK_SEQPACKET, 1);
 }
 
-static void descriptor_in_an_empty_message_is_not_waited_for(void **state)
+TEST(descriptor_in_an_empty_message_is_not_waited_for)
 {
 	hang_up_on_descriptor(SOCK_SEQPACKET, 0);
 }
@@ -108,7 +108,7 @@ static unsigned int count_open(void)
 }
 
 /* Without SO_PASSCRED there would be room for some in what looks for a message. */
-static void no_descriptor_is_received(void **state)
+TEST(no_descriptor_is_received)
 {
 	const int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, no = 0;
 
@@ -130,7 +130,7 @@ static void no_descriptor_is_received(void **state)
 }
 
 /* The socket reports that first, and hides the message. */
-static void descriptor_of_a_peer_that_left_data_unread_is_not_waited_for(void **state)
+TEST(descriptor_of_a_peer_that_left_data_unread_is_not_waited_for)
 {
 	struct lingering l;
 
@@ -144,7 +144,7 @@ static void descriptor_of_a_peer_that_left_data_unread_is_not_waited_for(void **
 }
 
 /* An idle rank's socket: it is closed here, and no thread is made for it. */
-static void end_of_a_stream_with_credentials_is_nothing_unread(void **state)
+TEST(end_of_a_stream_with_credentials_is_nothing_unread)
 {
 	int number, yes = 1;
 
@@ -158,7 +158,7 @@ static void end_of_a_stream_with_credentials_is_nothing_unread(void **state)
 
 /* ---- hang_up_listener ---- */
 
-static void connections_of_a_listener_are_not_waited_for(void **state)
+TEST(connections_of_a_listener_are_not_waited_for)
 {
 	struct sockaddr_un here = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(here);
@@ -191,7 +191,7 @@ static void connections_of_a_listener_are_not_waited_for(void **state)
 
 /* ---- host_msg_receive ---- */
 
-static void message_with_descriptor_is_not_received(void **state)
+TEST(message_with_descriptor_is_not_received)
 {
 	const struct host_msg m = { .type = HOST_LOG, .data = "x", .len = 1 };
 	struct host_msg heard;
@@ -214,7 +214,7 @@ static void message_with_descriptor_is_not_received(void **state)
 }
 
 /* The end of a peer that has left answers unread. */
-static void last_message_is_heard_before_the_end(void **state)
+TEST(last_message_is_heard_before_the_end)
 {
 	const struct host_msg m = { .type = HOST_END };
 	struct host_msg heard;
@@ -230,7 +230,7 @@ static void last_message_is_heard_before_the_end(void **state)
 	hang_up(&ends[0]);
 }
 
-static void end_of_the_connection_is_heard(void **state)
+TEST(end_of_the_connection_is_heard)
 {
 	struct host_msg heard;
 	char room[HOST_MSG_MAX];
@@ -241,7 +241,7 @@ static void end_of_the_connection_is_heard(void **state)
 	hang_up(&ends[0]);
 }
 
-static void empty_message_makes_no_sense(void **state)
+TEST(empty_message_makes_no_sense)
 {
 	struct host_msg heard;
 	char room[HOST_MSG_MAX];
@@ -251,25 +251,4 @@ static void empty_message_makes_no_sense(void **state)
 	assert_int_equal(host_msg_receive(ends[0], room, &heard), -EPROTO);
 	hang_up(&ends[0]);
 	close(ends[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(empty_socket_is_closed_at_once),
-		cmocka_unit_test(no_socket_is_left_alone),
-		cmocka_unit_test(descriptor_in_a_stream_is_not_waited_for),
-		cmocka_unit_test(descriptor_in_a_message_is_not_waited_for),
-		cmocka_unit_test(descriptor_in_an_empty_message_is_not_waited_for),
-		cmocka_unit_test(no_descriptor_is_received),
-		cmocka_unit_test(descriptor_of_a_peer_that_left_data_unread_is_not_waited_for),
-		cmocka_unit_test(end_of_a_stream_with_credentials_is_nothing_unread),
-		cmocka_unit_test(connections_of_a_listener_are_not_waited_for),
-		cmocka_unit_test(message_with_descriptor_is_not_received),
-		cmocka_unit_test(last_message_is_heard_before_the_end),
-		cmocka_unit_test(end_of_the_connection_is_heard),
-		cmocka_unit_test(empty_message_makes_no_sense),
-	};
-
-	return cmocka_run_group_tests_name("hang-up", tests, NULL, NULL);
 }

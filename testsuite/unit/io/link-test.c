@@ -125,7 +125,7 @@ static void pair_close(struct pair *p)
 	uv_run(&loop, UV_RUN_DEFAULT);
 }
 
-static void frames_pass_between_proved_ends(void **state)
+TEST(frames_pass_between_proved_ends)
 {
 	struct pair p;
 
@@ -153,7 +153,7 @@ static void frames_pass_between_proved_ends(void **state)
 	pair_close(&p);
 }
 
-static void finished_link_sends_its_queue(void **state)
+TEST(finished_link_sends_its_queue)
 {
 	struct pair p;
 
@@ -172,7 +172,7 @@ static void finished_link_sends_its_queue(void **state)
 	pair_close(&p);
 }
 
-static void a_stranger_is_turned_away(void **state)
+TEST(a_stranger_is_turned_away)
 {
 	struct handshake_self right = child;
 	struct pair p;
@@ -190,7 +190,7 @@ static void a_stranger_is_turned_away(void **state)
 	pair_close(&p);
 }
 
-static void a_refused_frame_ends_the_link(void **state)
+TEST(a_refused_frame_ends_the_link)
 {
 	struct pair p;
 
@@ -207,7 +207,7 @@ static void a_refused_frame_ends_the_link(void **state)
 	pair_close(&p);
 }
 
-static void nobody_there_is_an_error(void **state)
+TEST(nobody_there_is_an_error)
 {
 	struct sockaddr_storage to;
 	struct side s = { 0 };
@@ -225,7 +225,7 @@ static void nobody_there_is_an_error(void **state)
 	assert_int_equal(rc, -ECONNREFUSED);
 }
 
-static void silent_peer_is_dropped_after_the_limit(void **state)
+TEST(silent_peer_is_dropped_after_the_limit)
 {
 	static const struct sockaddr_storage everywhere;
 	struct link_options soon = { .handshake_ms = 1 };
@@ -255,7 +255,7 @@ static int accept_readable(int listener)
 }
 
 /* The message is there, and this process has not run since it has come. */
-static void message_received_in_time_is_not_late(void **state)
+TEST(message_received_in_time_is_not_late)
 {
 	static const struct sockaddr_storage everywhere;
 	const struct link_options patient = { .handshake_ms = UINT32_MAX };
@@ -282,7 +282,7 @@ static void message_received_in_time_is_not_late(void **state)
 }
 
 /* Bytes that are no message give the peer no more time. */
-static void half_a_message_is_late(void **state)
+TEST(half_a_message_is_late)
 {
 	static const struct sockaddr_storage everywhere;
 	struct sockaddr_storage to;
@@ -324,16 +324,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_pass_between_proved_ends),
-		cmocka_unit_test(finished_link_sends_its_queue),
-		cmocka_unit_test(a_stranger_is_turned_away),
-		cmocka_unit_test(a_refused_frame_ends_the_link),
-		cmocka_unit_test(nobody_there_is_an_error),
-		cmocka_unit_test(silent_peer_is_dropped_after_the_limit),
-		cmocka_unit_test(message_received_in_time_is_not_late),
-		cmocka_unit_test(half_a_message_is_late),
-	};
-
-	return cmocka_run_group_tests_name("link", tests, set_up, tear_down);
+	return unit_run(NULL, set_up, tear_down);
 }

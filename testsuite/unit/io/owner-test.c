@@ -116,12 +116,12 @@ static void listener_is_not_taken_for_a_peer(bool lacks)
 }
 
 /* These run first: the process remembers that sock_diag has told of a socket. */
-static void listener_is_not_taken_for_a_peer_without_tcp_diag(void **state)
+TEST(listener_is_not_taken_for_a_peer_without_tcp_diag)
 {
 	listener_is_not_taken_for_a_peer(true);
 }
 
-static void client_has_its_owner_without_tcp_diag(void **state)
+TEST(client_has_its_owner_without_tcp_diag)
 {
 	uint32_t uid = ~0U, nobody;
 	struct pair p;
@@ -139,9 +139,40 @@ static void client_has_its_owner_without_tcp_diag(void **state)
 	pair_close(&p);
 }
 
+/* The client's addresses are those of IPv4 in the form of IPv6. */
+static void look_at_client_of_ipv6(bool lacks)
+{
+	struct sockaddr_in6 to = {
+		.sin6_family = AF_INET6,
+		.sin6_addr = { { { [10] = 255, [11] = 255, [12] = 127, [15] = 1 } } },
+	};
+	uint16_t port;
+	int fd, accepted, listener = listen_at(0, &port);
+	uint32_t uid = ~0U;
+
+	to.sin6_port = htons(port);
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		skip();
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	lacks_tcp_diag = lacks;
+	assert_int_equal(owner_of_peer(accepted, &uid), 0);
+	lacks_tcp_diag = false;
+	assert_int_equal(uid, getuid());
+	close(fd);
+	close(accepted);
+	close(listener);
+}
+
+TEST(client_of_ipv6_has_its_owner_without_tcp_diag)
+{
+	look_at_client_of_ipv6(true);
+}
+
 /* ---- with it ---- */
 
-static void client_has_its_owner(void **state)
+TEST(client_has_its_owner)
 {
 	uint32_t uid = ~0U;
 	struct pair p;
@@ -165,7 +196,7 @@ static int find_holder(struct pair *p, pid_t near, bool all)
 }
 
 /* Nothing is known of such a process: not that it lacks the socket. */
-static void process_of_another_user_is_not_looked_at(void **state)
+TEST(process_of_another_user_is_not_looked_at)
 {
 	struct pair p;
 	pid_t child;
@@ -196,7 +227,7 @@ static void process_of_another_user_is_not_looked_at(void **state)
 }
 
 /* A child has the socket, too. */
-static void client_socket_has_its_eldest_process(void **state)
+TEST(client_socket_has_its_eldest_process)
 {
 	struct pair p;
 	pid_t child;
@@ -223,59 +254,12 @@ static void client_socket_has_its_eldest_process(void **state)
 	pair_close(&p);
 }
 
-/* The client's addresses are those of IPv4 in the form of IPv6. */
-static void look_at_client_of_ipv6(bool lacks)
-{
-	struct sockaddr_in6 to = {
-		.sin6_family = AF_INET6,
-		.sin6_addr = { { { [10] = 255, [11] = 255, [12] = 127, [15] = 1 } } },
-	};
-	uint16_t port;
-	int fd, accepted, listener = listen_at(0, &port);
-	uint32_t uid = ~0U;
-
-	to.sin6_port = htons(port);
-	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		skip();
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	lacks_tcp_diag = lacks;
-	assert_int_equal(owner_of_peer(accepted, &uid), 0);
-	lacks_tcp_diag = false;
-	assert_int_equal(uid, getuid());
-	close(fd);
-	close(accepted);
-	close(listener);
-}
-
-static void client_of_ipv6_has_its_owner_without_tcp_diag(void **state)
-{
-	look_at_client_of_ipv6(true);
-}
-
-static void client_of_ipv6_has_its_owner(void **state)
+TEST(client_of_ipv6_has_its_owner)
 {
 	look_at_client_of_ipv6(false);
 }
 
-static void listener_is_not_taken_for_a_peer_with_it(void **state)
+TEST(listener_is_not_taken_for_a_peer_with_it)
 {
 	listener_is_not_taken_for_a_peer(false);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(listener_is_not_taken_for_a_peer_without_tcp_diag),
-		cmocka_unit_test(client_has_its_owner_without_tcp_diag),
-		cmocka_unit_test(client_of_ipv6_has_its_owner_without_tcp_diag),
-		cmocka_unit_test(client_has_its_owner),
-		cmocka_unit_test(process_of_another_user_is_not_looked_at),
-		cmocka_unit_test(client_socket_has_its_eldest_process),
-		cmocka_unit_test(client_of_ipv6_has_its_owner),
-		cmocka_unit_test(listener_is_not_taken_for_a_peer_with_it),
-	};
-
-	return cmocka_run_group_tests_name("owner", tests, NULL, NULL);
 }

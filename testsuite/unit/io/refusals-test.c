@@ -38,7 +38,13 @@ static void make_ip4(uint8_t ip[16], uint8_t last)
 	ip[15] = last;
 }
 
-static void a_source_is_named_once_and_counted(void **state)
+static int set_up(void **state)
+{
+	memset(&log_, 0, sizeof(log_));
+	return 0;
+}
+
+TEST_WITH(a_source_is_named_once_and_counted, set_up, NULL)
 {
 	struct refusals s;
 	uint8_t ip[16];
@@ -60,7 +66,7 @@ static void a_source_is_named_once_and_counted(void **state)
 	assert_int_equal(log_.count, 2);
 }
 
-static void addresses_and_users_are_told_apart(void **state)
+TEST_WITH(addresses_and_users_are_told_apart, set_up, NULL)
 {
 	struct refusals s;
 	uint8_t ip[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
@@ -82,7 +88,7 @@ static void addresses_and_users_are_told_apart(void **state)
 	assert_non_null(strstr(log_.lines[4], "1 more connections from user 1001"));
 }
 
-static void errors_of_no_attacker_are_not_logged(void **state)
+TEST_WITH(errors_of_no_attacker_are_not_logged, set_up, NULL)
 {
 	static const int errors[] = { 0, -ECONNRESET, -EADDRNOTAVAIL, -ENOMEM,
 				      -EPROTONOSUPPORT };
@@ -97,7 +103,7 @@ static void errors_of_no_attacker_are_not_logged(void **state)
 	assert_int_equal(log_.count, 0);
 }
 
-static void many_sources_are_counted_together(void **state)
+TEST_WITH(many_sources_are_counted_together, set_up, NULL)
 {
 	struct refusals s;
 	uint8_t ip[16];
@@ -137,7 +143,7 @@ static void check_let_in(uid_t user, uid_t owner, bool in)
 	assert_false(refusals_let_in(&s, fds[0], owner, "this socket"));
 }
 
-static void the_owner_and_root_are_let_in(void **state)
+TEST_WITH(the_owner_and_root_are_let_in, set_up, NULL)
 {
 	uid_t user = getuid() ? getuid() : OTHER_USER;
 
@@ -147,7 +153,7 @@ static void the_owner_and_root_are_let_in(void **state)
 	assert_int_equal(log_.count, 0);
 }
 
-static void other_users_are_refused(void **state)
+TEST_WITH(other_users_are_refused, set_up, NULL)
 {
 	uid_t user = getuid() ? getuid() : OTHER_USER;
 	char line[128];
@@ -157,24 +163,4 @@ static void other_users_are_refused(void **state)
 	snprintf(line, sizeof(line), "refused a connection from user %u: this "
 		 "socket is not that user's", (unsigned)user);
 	assert_string_equal(log_.lines[0], line);
-}
-
-static int set_up(void **state)
-{
-	memset(&log_, 0, sizeof(log_));
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_source_is_named_once_and_counted, set_up),
-		cmocka_unit_test_setup(addresses_and_users_are_told_apart, set_up),
-		cmocka_unit_test_setup(errors_of_no_attacker_are_not_logged, set_up),
-		cmocka_unit_test_setup(many_sources_are_counted_together, set_up),
-		cmocka_unit_test_setup(the_owner_and_root_are_let_in, set_up),
-		cmocka_unit_test_setup(other_users_are_refused, set_up),
-	};
-
-	return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "libio/listener_socket.h"
 #include "libio/proof.h"
 
-static void text_form_round_trips(void **state)
+TEST(text_form_round_trips)
 {
 	struct secret a, b;
 	char text[SECRET_TEXT_BYTES];
@@ -26,7 +26,7 @@ static void text_form_round_trips(void **state)
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void other_text_is_refused(void **state)
+TEST(other_text_is_refused)
 {
 	char text[SECRET_TEXT_BYTES + 1];
 	struct secret s;
@@ -43,7 +43,7 @@ static void other_text_is_refused(void **state)
 	assert_int_equal(secret_parse(&s, ""), -EINVAL);
 }
 
-static void a_proof_needs_the_secret_and_the_data(void **state)
+TEST(a_proof_needs_the_secret_and_the_data)
 {
 	struct secret a, b;
 	uint8_t proof[PROOF_BYTES];
@@ -59,7 +59,7 @@ static void a_proof_needs_the_secret_and_the_data(void **state)
 	assert_false(proof_check(&a, "data", 4, proof));
 }
 
-static void nodes_of_a_step_have_ports_of_their_own(void **state)
+TEST(nodes_of_a_step_have_ports_of_their_own)
 {
 	const uint64_t seed = UINT64_MAX - 5; /* a sum must not run over */
 	char seen[100] = { 0 };
@@ -78,7 +78,7 @@ static void nodes_of_a_step_have_ports_of_their_own(void **state)
 	assert_in_range(seeded_port(seed, UINT32_MAX, 0, 65535), 0, 65535);
 }
 
-static void random_bytes_differ(void **state)
+TEST(random_bytes_differ)
 {
 	struct secret a, b;
 	uint64_t x, y;
@@ -112,7 +112,7 @@ static bool is_hidden(const void *at)
 	return hidden;
 }
 
-static void no_core_dump_has_what_is_hidden(void **state)
+TEST(no_core_dump_has_what_is_hidden)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *memory = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
@@ -128,18 +128,4 @@ static void no_core_dump_has_what_is_hidden(void **state)
 	assert_true(is_hidden(memory + 2 * page));
 	assert_false(is_hidden(memory + 3 * page));
 	munmap(memory, 4 * page);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_form_round_trips),
-		cmocka_unit_test(other_text_is_refused),
-		cmocka_unit_test(a_proof_needs_the_secret_and_the_data),
-		cmocka_unit_test(no_core_dump_has_what_is_hidden),
-		cmocka_unit_test(nodes_of_a_step_have_ports_of_their_own),
-		cmocka_unit_test(random_bytes_differ),
-	};
-
-	return cmocka_run_group_tests_name("secret", tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static size_t read_all(int fd, char *to, size_t max)
 	return total;
 }
 
-static void delivers_input_then_the_end_once(void **state)
+TEST(delivers_input_then_the_end_once)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
@@ -168,7 +168,7 @@ static void delivers_input_then_the_end_once(void **state)
 	side_close(&s, -1);
 }
 
-static void writes_at_once_when_nothing_is_queued(void **state)
+TEST(writes_at_once_when_nothing_is_queued)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
@@ -182,7 +182,7 @@ static void writes_at_once_when_nothing_is_queued(void **state)
 
 #define BIG ((size_t)4 << 20)
 
-static void partial_writes_keep_the_order(void **state)
+TEST(partial_writes_keep_the_order)
 {
 	struct side s;
 	int fd = side_open(&s, 2 * BIG, 2 * BIG);
@@ -252,7 +252,7 @@ static void close_pipe(const struct passed_fds *passed)
 	close(passed->fds[1]);
 }
 
-static void descriptors_travel_with_their_bytes(void **state)
+TEST(descriptors_travel_with_their_bytes)
 {
 	struct passed_fds pipes = { .count = 2 }, passed;
 	struct side s;
@@ -287,7 +287,7 @@ static void descriptors_travel_with_their_bytes(void **state)
 	side_close(&s, fd);
 }
 
-static void a_full_queue_breaks_the_stream(void **state)
+TEST(a_full_queue_breaks_the_stream)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
@@ -303,7 +303,7 @@ static void a_full_queue_breaks_the_stream(void **state)
 	side_close(&s, fd);
 }
 
-static void reading_pauses_while_the_peer_does_not_read(void **state)
+TEST(reading_pauses_while_the_peer_does_not_read)
 {
 	struct side s;
 	int fd = side_open(&s, 2 * BIG, 100);
@@ -323,7 +323,7 @@ static void reading_pauses_while_the_peer_does_not_read(void **state)
 	side_close(&s, fd);
 }
 
-static void finish_flushes_first(void **state)
+TEST(finish_flushes_first)
 {
 	struct side s;
 	int fd = side_open(&s, 2 * BIG, 2 * BIG);
@@ -347,7 +347,7 @@ static void finish_flushes_first(void **state)
 	side_close(&s, fd);
 }
 
-static void shutdown_ends_one_direction(void **state)
+TEST(shutdown_ends_one_direction)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
@@ -366,7 +366,7 @@ static void shutdown_ends_one_direction(void **state)
 }
 
 /* Bytes that the peer sent before it stopped listening are still heard. */
-static void input_comes_before_a_write_error(void **state)
+TEST(input_comes_before_a_write_error)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
@@ -381,7 +381,7 @@ static void input_comes_before_a_write_error(void **state)
 	side_close(&s, -1);
 }
 
-static void read_now_takes_what_is_there(void **state)
+TEST(read_now_takes_what_is_there)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
@@ -409,7 +409,7 @@ static int unread(const struct side *s)
 	return n;
 }
 
-static void input_stays_until_it_is_released(void **state)
+TEST(input_stays_until_it_is_released)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -442,7 +442,7 @@ static void ask(struct side *s, int fd)
 	assert_int_equal(read(fd, got, 10), 2);
 }
 
-static void input_of_several_requests_is_taken_out_together(void **state)
+TEST(input_of_several_requests_is_taken_out_together)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -459,7 +459,7 @@ static void input_of_several_requests_is_taken_out_together(void **state)
 	side_close(&s, fd);
 }
 
-static void much_input_is_taken_out_unanswered(void **state)
+TEST(much_input_is_taken_out_unanswered)
 {
 	static const char line[1000];
 	struct side s;
@@ -489,7 +489,7 @@ static pid_t write_by_another(int fd, const char *text)
 }
 
 /* The kernel ends a read between them, though there is more to read. */
-static void bytes_of_two_writers_are_read_to_the_end(void **state)
+TEST(bytes_of_two_writers_are_read_to_the_end)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -507,7 +507,7 @@ static void bytes_of_two_writers_are_read_to_the_end(void **state)
 }
 
 /* More than the turns of one event take. */
-static void a_burst_is_read_to_its_end(void **state)
+TEST(a_burst_is_read_to_its_end)
 {
 	static char burst[100000];
 	struct side s;
@@ -521,7 +521,7 @@ static void a_burst_is_read_to_its_end(void **state)
 }
 
 /* A close with input unread would turn the answers into a reset. */
-static void held_input_does_not_reset_the_answer_at_close(void **state)
+TEST(held_input_does_not_reset_the_answer_at_close)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -565,7 +565,7 @@ static int side_open_beside(struct side *s, const struct side *first)
 	return fds[1];
 }
 
-static void answers_wait_until_all_requests_are_read(void **state)
+TEST(answers_wait_until_all_requests_are_read)
 {
 	struct side a, b;
 	int fd = side_open_held(&a), beside = side_open_beside(&b, &a);
@@ -591,7 +591,7 @@ static void answers_wait_until_all_requests_are_read(void **state)
 }
 
 /* An answer that waits may stop the reading; what has come meanwhile is read then. */
-static void an_answer_beyond_the_pause_does_not_end_the_reading(void **state)
+TEST(an_answer_beyond_the_pause_does_not_end_the_reading)
 {
 	static char text[1500], got[2000];
 	struct side s;
@@ -610,7 +610,7 @@ static void an_answer_beyond_the_pause_does_not_end_the_reading(void **state)
 	side_close(&s, fd);
 }
 
-static void an_answer_comes_before_the_close(void **state)
+TEST(an_answer_comes_before_the_close)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -626,7 +626,7 @@ static void an_answer_comes_before_the_close(void **state)
 }
 
 /* The peer has shut its side down, and still reads. */
-static void an_answer_comes_after_the_peers_last_request(void **state)
+TEST(an_answer_comes_after_the_peers_last_request)
 {
 	struct side s;
 	int fd = side_open_held(&s);
@@ -659,34 +659,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest any[] = {
-		cmocka_unit_test(delivers_input_then_the_end_once),
-		cmocka_unit_test(writes_at_once_when_nothing_is_queued),
-		cmocka_unit_test(partial_writes_keep_the_order),
-		cmocka_unit_test(descriptors_travel_with_their_bytes),
-		cmocka_unit_test(a_full_queue_breaks_the_stream),
-		cmocka_unit_test(reading_pauses_while_the_peer_does_not_read),
-		cmocka_unit_test(finish_flushes_first),
-		cmocka_unit_test(shutdown_ends_one_direction),
-		cmocka_unit_test(input_comes_before_a_write_error),
-		cmocka_unit_test(read_now_takes_what_is_there),
-	};
-	const struct CMUnitTest holding[] = {
-		cmocka_unit_test(input_stays_until_it_is_released),
-		cmocka_unit_test(input_of_several_requests_is_taken_out_together),
-		cmocka_unit_test(much_input_is_taken_out_unanswered),
-		cmocka_unit_test(bytes_of_two_writers_are_read_to_the_end),
-		cmocka_unit_test(a_burst_is_read_to_its_end),
-		cmocka_unit_test(held_input_does_not_reset_the_answer_at_close),
-		cmocka_unit_test(answers_wait_until_all_requests_are_read),
-		cmocka_unit_test(an_answer_beyond_the_pause_does_not_end_the_reading),
-		cmocka_unit_test(an_answer_comes_before_the_close),
-		cmocka_unit_test(an_answer_comes_after_the_peers_last_request),
-	};
-
-	return cmocka_run_group_tests_name("plain", any, set_up, tear_down) +
-	       cmocka_run_group_tests_name("held", any, set_up_held,
-					   tear_down) +
-	       cmocka_run_group_tests_name("holding", holding, set_up_held,
-					   tear_down);
+	return unit_run("plain", set_up, tear_down) + unit_run("held", set_up_held, tear_down);
 }

@@ -64,7 +64,7 @@ static void release_gate(void *arg)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void helpers_are_waited_for(void **state)
+TEST(helpers_are_waited_for)
 {
 	struct helpers *h;
 	struct gate g;
@@ -81,7 +81,7 @@ static void helpers_are_waited_for(void **state)
 	assert_int_equal(helpers_destroy(NULL, 0), 0);
 }
 
-static void too_many_at_once_are_refused(void **state)
+TEST(too_many_at_once_are_refused)
 {
 	struct helpers *h;
 	struct gate g;
@@ -100,7 +100,7 @@ static void too_many_at_once_are_refused(void **state)
 	assert_int_equal(g.released, HELPERS_MAX);
 }
 
-static void one_that_hangs_is_left(void **state)
+TEST(one_that_hangs_is_left)
 {
 	static struct gate g; /* it outlives the test */
 	struct helpers *h;
@@ -119,7 +119,7 @@ static void one_that_hangs_is_left(void **state)
 }
 
 /* Time limits are short though the clock is an hour ahead of what the kernel has. */
-static void clock_steps_change_no_limit(void **state)
+TEST(clock_steps_change_no_limit)
 {
 	clock_set = 3600;
 	alarm(60);
@@ -128,16 +128,4 @@ static void clock_steps_change_no_limit(void **state)
 	clock_set = -3600;
 	helpers_are_waited_for(state);
 	clock_set = 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(helpers_are_waited_for),
-		cmocka_unit_test(too_many_at_once_are_refused),
-		cmocka_unit_test(one_that_hangs_is_left),
-		cmocka_unit_test(clock_steps_change_no_limit),
-	};
-
-	return cmocka_run_group_tests_name("thread", tests, NULL, NULL);
 }

@@ -502,7 +502,7 @@ static void differs(const char *heading, const char *now, const char *was)
 		 place_of(heading));
 }
 
-static void nothing_has_changed_under_its_version(void **state)
+TEST(nothing_has_changed_under_its_version)
 {
 	const char *srcdir = getenv("srcdir");
 	char path[4096], was[LINE_MAX_BYTES], now[LINE_MAX_BYTES];
@@ -554,11 +554,7 @@ static int write_reference(const char *path)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_has_changed_under_its_version),
-	};
-
 	if (argc == 3 && !strcmp(argv[1], "--write"))
 		return write_reference(argv[2]);
-	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

@@ -21,14 +21,14 @@ static const char *read_text(const char *text)
 	return digits;
 }
 
-static void lines_are_numbered(void **state)
+TEST(lines_are_numbered)
 {
 	assert_string_equal(read_text("0-5 a"), "000000");
 	assert_string_equal(read_text("1,3-4 a first\n0,2 b\n* c\n"), "101002");
 	assert_string_equal(read_text("5 a\n4 b\n3 c\n2 d\n1 e\n0 f"), "543210");
 }
 
-static void other_lines_are_not(void **state)
+TEST(other_lines_are_not)
 {
 	assert_string_equal(read_text("# 0 x\n\n \t\r\n0-2 a\n  # y\n\t3-5 b\n"), "000111");
 	assert_string_equal(read_text("0-2 a \\\n3 is no rank\n3-5 b"), "000111");
@@ -38,12 +38,12 @@ static void other_lines_are_not(void **state)
 	assert_string_equal(read_text("* a \\\n"), "000000");
 }
 
-static void the_first_line_has_a_rank(void **state)
+TEST(the_first_line_has_a_rank)
 {
 	assert_string_equal(read_text("2 a\n* b\n* c\n"), "110111");
 }
 
-static void ranks_that_do_not_exist(void **state)
+TEST(ranks_that_do_not_exist)
 {
 	assert_string_equal(read_text("0-99 a"), "000000");
 	assert_string_equal(read_text("6,7-9 a\n* b"), "111111");
@@ -52,7 +52,7 @@ static void ranks_that_do_not_exist(void **state)
 			    "111111");
 }
 
-static void invalid_ranges_are_rejected(void **state)
+TEST(invalid_ranges_are_rejected)
 {
 	assert_string_equal(read_text("3-1 a\n* b"), "111111");
 	assert_string_equal(read_text("x,2 a\n* b"), "110111");
@@ -66,7 +66,7 @@ static void invalid_ranges_are_rejected(void **state)
 	assert_string_equal(read_text("0x3 a\n+1 b\n* c"), "222222");
 }
 
-static void ranks_without_a_line(void **state)
+TEST(ranks_without_a_line)
 {
 	assert_string_equal(read_text(""), "");
 	assert_string_equal(read_text("\n\\\n"), "");
@@ -75,7 +75,7 @@ static void ranks_without_a_line(void **state)
 }
 
 /* A range costs as much as its ranks do: few bytes must not keep slurmstepd busy. */
-static void too_many_ranges(void **state)
+TEST(too_many_ranges)
 {
 	char text[64 * 8 + 1];
 
@@ -86,19 +86,4 @@ static void too_many_ranges(void **state)
 		memcpy(text + 8 * i, i ? "9,9,9,9," : "* a\n9,9,", 9);
 	assert_string_equal(read_text(text), "");
 	assert_string_equal(read_text("0 a\n1 a\n2 a\n3 a\n4 a\n5 a\n* b"), "012345");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_are_numbered),
-		cmocka_unit_test(other_lines_are_not),
-		cmocka_unit_test(the_first_line_has_a_rank),
-		cmocka_unit_test(ranks_that_do_not_exist),
-		cmocka_unit_test(invalid_ranges_are_rejected),
-		cmocka_unit_test(ranks_without_a_line),
-		cmocka_unit_test(too_many_ranges),
-	};
-
-	return cmocka_run_group_tests_name("multi-prog", tests, NULL, NULL);
 }

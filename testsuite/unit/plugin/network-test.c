@@ -8,7 +8,7 @@
 
 #include "network.h"
 
-static void invalid_networks_are_rejected(void **state)
+TEST(invalid_networks_are_rejected)
 {
 	static const char *const wrong[] = {
 		"", "/", "/8", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33",
@@ -35,7 +35,7 @@ static int address_in(const char *text, struct sockaddr_in *out)
 	return rc;
 }
 
-static void the_loopback_address_is_found(void **state)
+TEST(the_loopback_address_is_found)
 {
 	static const char *const networks[] = {
 		"127.0.0.0/8", "127.0.0.1/32", "127.0.0.0/31", "127.255.0.0/8",
@@ -51,7 +51,7 @@ static void the_loopback_address_is_found(void **state)
 }
 
 /* No host has these addresses. */
-static void a_network_without_this_host_is_told(void **state)
+TEST(a_network_without_this_host_is_told)
 {
 	struct sockaddr_in in;
 
@@ -59,15 +59,4 @@ static void a_network_without_this_host_is_told(void **state)
 	assert_int_equal(address_in("::2/127", &in), -EADDRNOTAVAIL);
 	assert_int_equal(address_in("127.0.0.2/32", &in), -EADDRNOTAVAIL);
 	assert_int_equal(address_in("127.0.0.2/31", &in), -EADDRNOTAVAIL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_networks_are_rejected),
-		cmocka_unit_test(the_loopback_address_is_found),
-		cmocka_unit_test(a_network_without_this_host_is_told),
-	};
-
-	return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static bool takes_nothing(size_t i)
 	       !strcmp(option_key(i), "Pmi2xPmixLibrary");
 }
 
-static void values_that_no_option_takes_are_rejected_with_a_line(void **state)
+TEST(values_that_no_option_takes_are_rejected_with_a_line)
 {
 	static const char *const wrong[] = {
 		"", " ", "-1", "+1", "1.5", "1e3", "0x10", "many", "1,2", "16 ",
@@ -101,7 +101,7 @@ static void values_that_no_option_takes_are_rejected_with_a_line(void **state)
 	}
 }
 
-static void numbers_end_where_the_line_says(void **state)
+TEST(numbers_end_where_the_line_says)
 {
 	char allowed[OPTION_TEXT_MAX], text[32], *at;
 	unsigned numbers = 0;
@@ -136,7 +136,7 @@ static size_t find(const char *key)
 	return i;
 }
 
-static void words_ports_and_directories_are_taken(void **state)
+TEST(words_ports_and_directories_are_taken)
 {
 	assert_taken(find("Pmi2xTreeWidth"), "2");
 	assert_taken(find("Pmi2xTreeWidth"), "auto");
@@ -157,7 +157,7 @@ static void words_ports_and_directories_are_taken(void **state)
 	assert_taken(find("Pmi2xNetwork"), "fd00:1::/64");
 }
 
-static void a_path_that_is_too_long_is_refused(void **state)
+TEST(a_path_that_is_too_long_is_refused)
 {
 	char path[CONF_PATH_MAX + 1];
 
@@ -168,7 +168,7 @@ static void a_path_that_is_too_long_is_refused(void **state)
 	assert_taken(find("Pmi2xTrace"), path);
 }
 
-static void nothing_that_steers_a_terminal_is_repeated(void **state)
+TEST(nothing_that_steers_a_terminal_is_repeated)
 {
 	struct said said = { .lines = 0 };
 	const struct log_hook log = { take_line, &said };
@@ -179,7 +179,7 @@ static void nothing_that_steers_a_terminal_is_repeated(void **state)
 	assert_said(said.text, "\"?[2J?\"");
 }
 
-static void without_a_log_a_wrong_value_is_refused_as_well(void **state)
+TEST(without_a_log_a_wrong_value_is_refused_as_well)
 {
 	struct conf c, before;
 
@@ -214,7 +214,7 @@ static void assert_job_gets(const char *key, const char *site,
 	}
 }
 
-static void job_can_only_lower_limits_of_the_site(void **state)
+TEST(job_can_only_lower_limits_of_the_site)
 {
 	assert_job_gets("Pmi2xDrainTimeout", "10", "600", "10");
 	assert_job_gets("Pmi2xDrainTimeout", "10", "11", "10");
@@ -228,7 +228,7 @@ static void job_can_only_lower_limits_of_the_site(void **state)
 	assert_job_gets("Pmi2xPmix", "no", "early", "no");
 }
 
-static void job_can_raise_its_own_limits(void **state)
+TEST(job_can_raise_its_own_limits)
 {
 	assert_job_gets("Pmi2xConnectTimeout", "1", "3600", "3600");
 	assert_job_gets("Pmi2xStallReport", "0", "604800", "604800");
@@ -238,7 +238,7 @@ static void job_can_raise_its_own_limits(void **state)
 	assert_job_gets("Pmi2xPmix", "early", "no", "no");
 }
 
-static void a_wrong_value_of_a_job_changes_nothing(void **state)
+TEST(a_wrong_value_of_a_job_changes_nothing)
 {
 	struct said said = { .lines = 0 };
 	const struct log_hook log = { take_line, &said };
@@ -253,7 +253,7 @@ static void a_wrong_value_of_a_job_changes_nothing(void **state)
 	assert_int_equal(said.lines, 0);
 }
 
-static void the_manual_names_every_option_and_variable(void **state)
+TEST(the_manual_names_every_option_and_variable)
 {
 	const char *srcdir = getenv("srcdir");
 	char path[4096], *manual = calloc(1, MANUAL_MAX);
@@ -278,7 +278,7 @@ static void the_manual_names_every_option_and_variable(void **state)
 	free(manual);
 }
 
-static void options_of_all_nodes_are_a_text_with_the_values_in_use(void **state)
+TEST(options_of_all_nodes_are_a_text_with_the_values_in_use)
 {
 	char text[OPTION_TEXT_MAX];
 	struct conf c;
@@ -292,7 +292,7 @@ static void options_of_all_nodes_are_a_text_with_the_values_in_use(void **state)
 				  "Pmi2xPmix=auto Pmi2xPorts=28672-32767");
 }
 
-static void options_of_all_nodes_have_room_in_a_frame(void **state)
+TEST(options_of_all_nodes_have_room_in_a_frame)
 {
 	char text[OPTION_TEXT_MAX];
 	struct conf c;
@@ -304,24 +304,4 @@ static void options_of_all_nodes_have_room_in_a_frame(void **state)
 	options_agreed(&c, text);
 	assert_in_range(strlen(text), 100, 1024 - 1);
 	assert_non_null(strstr(text, "Pmi2xPorts=65535-65535"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_that_no_option_takes_are_rejected_with_a_line),
-		cmocka_unit_test(numbers_end_where_the_line_says),
-		cmocka_unit_test(words_ports_and_directories_are_taken),
-		cmocka_unit_test(a_path_that_is_too_long_is_refused),
-		cmocka_unit_test(nothing_that_steers_a_terminal_is_repeated),
-		cmocka_unit_test(without_a_log_a_wrong_value_is_refused_as_well),
-		cmocka_unit_test(job_can_only_lower_limits_of_the_site),
-		cmocka_unit_test(job_can_raise_its_own_limits),
-		cmocka_unit_test(a_wrong_value_of_a_job_changes_nothing),
-		cmocka_unit_test(options_of_all_nodes_are_a_text_with_the_values_in_use),
-		cmocka_unit_test(options_of_all_nodes_have_room_in_a_frame),
-		cmocka_unit_test(the_manual_names_every_option_and_variable),
-	};
-
-	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

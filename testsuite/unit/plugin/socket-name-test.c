@@ -11,7 +11,7 @@
 #define SPOOL_PROMISED 92 /* bytes of SlurmdSpoolDir, says mpi_pmi2x.conf(5) */
 #define JOBID_LONGEST "4294967295.4294967295"
 
-static void names_of_steps_runs_and_nodes_differ(void **state)
+TEST(names_of_steps_runs_and_nodes_differ)
 {
 	char a[SOCKET_NAME_BYTES], b[SOCKET_NAME_BYTES];
 
@@ -33,7 +33,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static void names_of_many_nodes_differ(void **state)
+TEST(names_of_many_nodes_differ)
 {
 	enum { NODES = 4096 };
 	static char names[NODES][SOCKET_NAME_BYTES];
@@ -45,7 +45,7 @@ static void names_of_many_nodes_differ(void **state)
 		assert_string_not_equal(names[i - 1], names[i]);
 }
 
-static void every_name_has_the_prefix_and_the_same_length(void **state)
+TEST(every_name_has_the_prefix_and_the_same_length)
 {
 	char name[SOCKET_NAME_BYTES];
 
@@ -56,7 +56,7 @@ static void every_name_has_the_prefix_and_the_same_length(void **state)
 	assert_memory_equal(name, SOCKET_NAME_PREFIX, strlen(SOCKET_NAME_PREFIX));
 }
 
-static void name_fits_the_longest_spool_directory(void **state)
+TEST(name_fits_the_longest_spool_directory)
 {
 	char spool[SPOOL_PROMISED + 1], name[SOCKET_NAME_BYTES], path[256];
 
@@ -66,16 +66,4 @@ static void name_fits_the_longest_spool_directory(void **state)
 	socket_name(name, JOBID_LONGEST, UINT32_MAX, UINT32_MAX);
 	snprintf(path, sizeof(path), "%s/%s", spool, name);
 	assert_int_equal(strlen(path), SOCKET_PATH_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_of_steps_runs_and_nodes_differ),
-		cmocka_unit_test(names_of_many_nodes_differ),
-		cmocka_unit_test(every_name_has_the_prefix_and_the_same_length),
-		cmocka_unit_test(name_fits_the_longest_spool_directory),
-	};
-
-	return cmocka_run_group_tests_name("socket-name", tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void run_as(char **words, const char *rank, char *out, size_t size)
 	pclose(pipe);
 }
 
-static void one_command_is_run_as_it_is(void **state)
+TEST(one_command_is_run_as_it_is)
 {
 	struct spawn_request *r = spawn_new();
 	char **args;
@@ -103,7 +103,7 @@ static void one_command_is_run_as_it_is(void **state)
 	spawn_free(r);
 }
 
-static void more_processes_than_processors_share(void **state)
+TEST(more_processes_than_processors_share)
 {
 	struct spawn_request *r = spawn_new();
 	char **args;
@@ -115,7 +115,7 @@ static void more_processes_than_processors_share(void **state)
 	spawn_free(r);
 }
 
-static void each_rank_runs_its_command(void **state)
+TEST(each_rank_runs_its_command)
 {
 	struct spawn_request *r = spawn_new();
 	char **args, out[256];
@@ -137,7 +137,7 @@ static void each_rank_runs_its_command(void **state)
 }
 
 /* Text that a shell cannot have as a variable is left out. */
-static void a_command_has_its_environment(void **state)
+TEST(a_command_has_its_environment)
 {
 	struct spawn_request *r = spawn_new();
 	char **args, out[256];
@@ -156,7 +156,7 @@ static void a_command_has_its_environment(void **state)
 	spawn_free(r);
 }
 
-static void path_is_searched_first(void **state)
+TEST(path_is_searched_first)
 {
 	struct spawn_request *r = spawn_new();
 	char **args, out[256];
@@ -172,7 +172,7 @@ static void path_is_searched_first(void **state)
 	spawn_free(r);
 }
 
-static void hosts_become_one_name_a_process(void **state)
+TEST(hosts_become_one_name_a_process)
 {
 	struct spawn_request *r = spawn_new();
 	char **args;
@@ -187,7 +187,7 @@ static void hosts_become_one_name_a_process(void **state)
 	spawn_free(r);
 }
 
-static void spawn_that_does_not_fit_is_rejected(void **state)
+TEST(spawn_that_does_not_fit_is_rejected)
 {
 	struct spawn_request *r = spawn_new();
 	char **args = NULL, *word = malloc(60000);
@@ -203,7 +203,7 @@ static void spawn_that_does_not_fit_is_rejected(void **state)
 	spawn_free(r);
 }
 
-static void environment_drops_the_spawning_step(void **state)
+TEST(environment_drops_the_spawning_step)
 {
 	char *env[] = { "HOME=/root", "SLURM_NTASKS=9", "SLURM_JOB_ID=3",
 			"SLURM_JOB_NUM_NODES=2", "SLURM_JOB_NAME=x",
@@ -239,7 +239,7 @@ static void environment_drops_the_spawning_step(void **state)
 }
 
 /* Linux wants no longer word; what is longer must not come to a kernel's E2BIG. */
-static void records_fill_one_word_at_most(void **state)
+TEST(records_fill_one_word_at_most)
 {
 	static char value[LAUNCH_PREPUT_MAX + 1];
 	char *env[] = { NULL }, **out;
@@ -263,7 +263,7 @@ static void records_fill_one_word_at_most(void **state)
 	}
 }
 
-static void processors_are_summed(void **state)
+TEST(processors_are_summed)
 {
 	assert_int_equal(launch_cpus("4"), 4);
 	assert_int_equal(launch_cpus("4,2(x3)"), 10);
@@ -275,7 +275,7 @@ static void processors_are_summed(void **state)
 	assert_int_equal(launch_cpus("2147483647(x3)"), 0);
 }
 
-static void names_of_steps(void **state)
+TEST(names_of_steps)
 {
 	char *name = launch_jobid(UINT32_MAX, 0);
 
@@ -292,23 +292,4 @@ static void names_of_steps(void **state)
 	assert_false(launch_is_jobid("/1.0"));
 	assert_false(launch_is_jobid("4294967296.0"));
 	assert_false(launch_is_jobid("00000000001.0"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_command_is_run_as_it_is),
-		cmocka_unit_test(more_processes_than_processors_share),
-		cmocka_unit_test(each_rank_runs_its_command),
-		cmocka_unit_test(a_command_has_its_environment),
-		cmocka_unit_test(path_is_searched_first),
-		cmocka_unit_test(hosts_become_one_name_a_process),
-		cmocka_unit_test(spawn_that_does_not_fit_is_rejected),
-		cmocka_unit_test(environment_drops_the_spawning_step),
-		cmocka_unit_test(records_fill_one_word_at_most),
-		cmocka_unit_test(processors_are_summed),
-		cmocka_unit_test(names_of_steps),
-	};
-
-	return cmocka_run_group_tests_name("spawn-srun", tests, NULL, NULL);
 }

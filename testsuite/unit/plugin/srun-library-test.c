@@ -18,7 +18,7 @@ static void keep_line(void *arg, enum log_level level, const char *text)
 
 static const struct log_hook keep = { keep_line, NULL };
 
-static void the_built_one_serves(void **state)
+TEST(the_built_one_serves)
 {
 	const struct srun_library *l = NULL;
 	const struct srun_server_host host = { 0 };
@@ -47,29 +47,17 @@ static void refused(const char *path, const char *what, const char *remedy)
 		fail_msg("said: %s", said);
 }
 
-static void a_missing_one_is_named(void **state)
+TEST(a_missing_one_is_named)
 {
 	refused("/nowhere/libpmi2x-srun.so", "No such file", "install");
 }
 
-static void another_library_is_none(void **state)
+TEST(another_library_is_none)
 {
 	refused("libc.so.6", SRUN_LIBRARY_SYMBOL, "install");
 }
 
-static void another_interface_is_refused(void **state)
+TEST(another_interface_is_refused)
 {
 	refused(OTHER_SRUN_LIBRARY, "has interface 1000", "the same release");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_built_one_serves),
-		cmocka_unit_test(a_missing_one_is_named),
-		cmocka_unit_test(another_library_is_none),
-		cmocka_unit_test(another_interface_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("launcher-library", tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static bool is_there(const struct place *p)
 	return access(p->path, F_OK) == 0;
 }
 
-static void one_without_owner_goes(void **state)
+TEST_WITH(one_without_owner_goes, set_up, tear_down)
 {
 	struct place *p = *state;
 
@@ -75,7 +75,7 @@ static void one_without_owner_goes(void **state)
 	assert_false(is_there(p));
 }
 
-static void one_in_use_stays_and_is_not_disturbed(void **state)
+TEST_WITH(one_in_use_stays_and_is_not_disturbed, set_up, tear_down)
 {
 	struct place *p = *state;
 	int fd = bound(p, PREFIX "1.0");
@@ -90,7 +90,7 @@ static void one_in_use_stays_and_is_not_disturbed(void **state)
 	close(fd);
 }
 
-static void other_names_stay(void **state)
+TEST_WITH(other_names_stay, set_up, tear_down)
 {
 	struct place *p = *state;
 
@@ -99,7 +99,7 @@ static void other_names_stay(void **state)
 	assert_true(is_there(p));
 }
 
-static void other_files_stay(void **state)
+TEST_WITH(other_files_stay, set_up, tear_down)
 {
 	struct place *p = *state;
 	int fd;
@@ -112,25 +112,10 @@ static void other_files_stay(void **state)
 	assert_true(is_there(p));
 }
 
-static void no_directory_is_no_harm(void **state)
+TEST_WITH(no_directory_is_no_harm, set_up, tear_down)
 {
 	struct place *p = *state;
 
 	name_file(p, "none");
 	stale_sockets_remove(p->path, PREFIX);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(one_without_owner_goes),
-		TEST(one_in_use_stays_and_is_not_disturbed),
-		TEST(other_names_stay),
-		TEST(other_files_stay),
-		TEST(no_directory_is_no_harm),
-	};
-
-	return cmocka_run_group_tests_name("stale-sockets", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "topology_env.h"
 
-static void variables_of_an_outer_step_are_removed(void **state)
+TEST(variables_of_an_outer_step_are_removed)
 {
 	char *env[] = { "A=1", "HWLOC_XMLFILE=/spool/pmi2x.topology.7.0.0.xml",
 			"B=2", "HWLOC_THISSYSTEM=1", "C=3", NULL };
@@ -18,7 +18,7 @@ static void variables_of_an_outer_step_are_removed(void **state)
 	assert_false(topology_env_is_chosen(env));
 }
 
-static void variables_of_the_user_stay(void **state)
+TEST(variables_of_the_user_stay)
 {
 	char *env[] = { "HWLOC_XMLFILE=/home/me/node.xml", "HWLOC_THISSYSTEM=1",
 			NULL };
@@ -32,14 +32,4 @@ static void variables_of_the_user_stay(void **state)
 	topology_env_remove(other);
 	assert_non_null(other[1]);
 	assert_false(topology_env_is_chosen(other));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variables_of_an_outer_step_are_removed),
-		cmocka_unit_test(variables_of_the_user_stay),
-	};
-
-	return cmocka_run_group_tests_name("topology-env", tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static const char *content(const struct place *p)
 	return text;
 }
 
-static void records_are_lines(void **state)
+TEST_WITH(records_are_lines, open_place, close_place)
 {
 	struct place *p = *state;
 	struct trace_file *t = trace_file_create(p->dir, "5.0", &p->log);
@@ -91,7 +91,7 @@ static void records_are_lines(void **state)
 	assert_null(strstr(content(p), "\"d\""));
 }
 
-static void a_missing_node_is_said(void **state)
+TEST_WITH(a_missing_node_is_said, open_place, close_place)
 {
 	struct place *p = *state;
 	struct trace_file *t = trace_file_create(p->dir, "5.0", &p->log);
@@ -103,7 +103,7 @@ static void a_missing_node_is_said(void **state)
 	assert_non_null(strstr(content(p), "\"nodes\":3,\"received\":1"));
 }
 
-static void existing_trace_files_stay(void **state)
+TEST_WITH(existing_trace_files_stay, open_place, close_place)
 {
 	struct place *p = *state;
 	char path[PATH_MAX];
@@ -114,7 +114,7 @@ static void existing_trace_files_stay(void **state)
 	assert_non_null(strstr(p->said, "move that file away"));
 }
 
-static void a_bad_directory_is_said(void **state)
+TEST_WITH(a_bad_directory_is_said, open_place, close_place)
 {
 	struct place *p = *state;
 
@@ -126,20 +126,4 @@ static void a_bad_directory_is_said(void **state)
 	trace_file_add(NULL, 0, "{}", 2);
 	assert_false(trace_file_missing(NULL));
 	trace_file_close(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(records_are_lines, open_place,
-						close_place),
-		cmocka_unit_test_setup_teardown(a_missing_node_is_said,
-						open_place, close_place),
-		cmocka_unit_test_setup_teardown(existing_trace_files_stay, open_place,
-						close_place),
-		cmocka_unit_test_setup_teardown(a_bad_directory_is_said,
-						open_place, close_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void says(const struct pmi_exit *end, const char *text)
 	assert_string_equal(out, text);
 }
 
-static void says_the_exit_code_or_the_signal(void **state)
+TEST(says_the_exit_code_or_the_signal)
 {
 	struct pmi_exit end = end_of(5, 0);
 
@@ -60,7 +60,7 @@ static int code_of(const struct pmi_exit *end)
 	return cause_exit_code(line);
 }
 
-static void the_exit_code_is_that_of_the_rank(void **state)
+TEST(the_exit_code_is_that_of_the_rank)
 {
 	struct pmi_exit end = end_of(5, 0);
 
@@ -74,7 +74,7 @@ static void the_exit_code_is_that_of_the_rank(void **state)
 }
 
 /* A step whose collective has failed has not ended well. */
-static void the_exit_code_is_never_0(void **state)
+TEST(the_exit_code_is_never_0)
 {
 	struct pmi_exit end = end_of(0, 0);
 
@@ -86,7 +86,7 @@ static void the_exit_code_is_never_0(void **state)
 	assert_int_equal(cause_exit_code("exited by signal -200"), 1);
 }
 
-static void the_first_of_several_counts(void **state)
+TEST(the_first_of_several_counts)
 {
 	assert_int_equal(cause_exit_code("rank 1 exited by signal 9 (Killed), "
 					 "rank 2 exited with exit code 3"),
@@ -94,16 +94,4 @@ static void the_first_of_several_counts(void **state)
 	assert_int_equal(cause_exit_code("rank 2 exited with exit code 3, "
 					 "rank 1 exited by signal 9"),
 			 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_the_exit_code_or_the_signal),
-		cmocka_unit_test(the_exit_code_is_that_of_the_rank),
-		cmocka_unit_test(the_exit_code_is_never_0),
-		cmocka_unit_test(the_first_of_several_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static int unpack_exact(const void *data, size_t len, struct control_msg *msg,
 	return control_unpack(*copy, len, msg);
 }
 
-static void every_type_comes_back(void **state)
+TEST(every_type_comes_back)
 {
 	for (int type = 0; type < CONTROL_TYPES; type++) {
 		struct control_msg msg = example(type), back;
@@ -65,7 +65,7 @@ static void every_type_comes_back(void **state)
 	}
 }
 
-static void requests_are_answered_and_news_are_not(void **state)
+TEST(requests_are_answered_and_news_are_not)
 {
 	assert_true(control_has_reply(CONTROL_SPAWN));
 	assert_true(control_has_reply(CONTROL_PUBLISH));
@@ -80,7 +80,7 @@ static void requests_are_answered_and_news_are_not(void **state)
 	assert_false(control_has_reply(CONTROL_REPLY));
 }
 
-static void missing_texts_arrive_empty(void **state)
+TEST(missing_texts_arrive_empty)
 {
 	struct control_msg msg = { .type = CONTROL_READY }, back;
 	struct buf b = packed(&msg);
@@ -93,7 +93,7 @@ static void missing_texts_arrive_empty(void **state)
 	buf_free(&b);
 }
 
-static void every_other_length_is_refused(void **state)
+TEST(every_other_length_is_refused)
 {
 	struct control_msg msg = example(CONTROL_PUBLISH), back;
 	struct buf b = packed(&msg);
@@ -109,7 +109,7 @@ static void every_other_length_is_refused(void **state)
 	buf_free(&b);
 }
 
-static void unknown_types_are_refused(void **state)
+TEST(unknown_types_are_refused)
 {
 	struct control_msg msg = example(CONTROL_LOOKUP), back;
 	struct buf b = packed(&msg);
@@ -123,7 +123,7 @@ static void unknown_types_are_refused(void **state)
 	buf_free(&b);
 }
 
-static void texts_with_a_nul_are_refused(void **state)
+TEST(texts_with_a_nul_are_refused)
 {
 	struct control_msg msg = example(CONTROL_PUBLISH), back;
 	struct buf b = packed(&msg);
@@ -134,7 +134,7 @@ static void texts_with_a_nul_are_refused(void **state)
 	buf_free(&b);
 }
 
-static void long_texts_are_not_sent(void **state)
+TEST(long_texts_are_not_sent)
 {
 	struct control_msg msg = { .type = CONTROL_REPORT }, back;
 	struct buf b;
@@ -151,19 +151,4 @@ static void long_texts_are_not_sent(void **state)
 	control_free(&back);
 	buf_free(&b);
 	free(msg.text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type_comes_back),
-		cmocka_unit_test(requests_are_answered_and_news_are_not),
-		cmocka_unit_test(missing_texts_arrive_empty),
-		cmocka_unit_test(every_other_length_is_refused),
-		cmocka_unit_test(unknown_types_are_refused),
-		cmocka_unit_test(texts_with_a_nul_are_refused),
-		cmocka_unit_test(long_texts_are_not_sent),
-	};
-
-	return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

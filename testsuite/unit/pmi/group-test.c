@@ -20,7 +20,7 @@ static int read_group(struct pmi_group *g, const char *text)
 	return rc;
 }
 
-static void all_forms_are_read(void **state)
+TEST(all_forms_are_read)
 {
 	struct pmi_group g;
 
@@ -40,7 +40,7 @@ static void all_forms_are_read(void **state)
 }
 
 /* abs() leaves the smallest number as it is. */
-static void a_tag_without_an_absolute_value_is_read(void **state)
+TEST(a_tag_without_an_absolute_value_is_read)
 {
 	struct pmi_group g;
 
@@ -49,7 +49,7 @@ static void a_tag_without_an_absolute_value_is_read(void **state)
 	pmi_group_free(&g);
 }
 
-static void a_list_may_be_in_any_order(void **state)
+TEST(a_list_may_be_in_any_order)
 {
 	struct pmi_group g;
 
@@ -62,7 +62,7 @@ static void a_list_may_be_in_any_order(void **state)
 	pmi_group_free(&g);
 }
 
-static void ten_thousand_leaders_are_read(void **state)
+TEST(ten_thousand_leaders_are_read)
 {
 	char *text = malloc(70000), *at = text;
 	struct pmi_group g;
@@ -78,7 +78,7 @@ static void ten_thousand_leaders_are_read(void **state)
 	free(text);
 }
 
-static void invalid_groups_are_rejected(void **state)
+TEST(invalid_groups_are_rejected)
 {
 	static const char *const texts[] = {
 		"", ":", ":1", "WORLD", "NODE", "0,1", "world:1", "WORLDS:1",
@@ -97,7 +97,7 @@ static void invalid_groups_are_rejected(void **state)
 }
 
 /* An answer has to name it, if it can. */
-static void the_tag_is_known_after_an_error(void **state)
+TEST(the_tag_is_known_after_an_error)
 {
 	struct pmi_group g;
 
@@ -107,7 +107,7 @@ static void the_tag_is_known_after_an_error(void **state)
 	assert_int_equal(g.tag, -5);
 }
 
-static void a_reason_names_what_is_wrong(void **state)
+TEST(a_reason_names_what_is_wrong)
 {
 	char why[PMI_GROUP_WHY_MAX];
 	struct pmi_group g;
@@ -120,7 +120,7 @@ static void a_reason_names_what_is_wrong(void **state)
 	assert_string_equal(why, "the group has too many ranks");
 }
 
-static void the_world_can_be_a_list(void **state)
+TEST(the_world_can_be_a_list)
 {
 	struct pmi_group g;
 
@@ -129,20 +129,4 @@ static void the_world_can_be_a_list(void **state)
 	assert_int_equal(g.count, 3);
 	assert_int_equal(g.ranks[2], 2);
 	pmi_group_free(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_forms_are_read),
-		cmocka_unit_test(a_tag_without_an_absolute_value_is_read),
-		cmocka_unit_test(a_list_may_be_in_any_order),
-		cmocka_unit_test(ten_thousand_leaders_are_read),
-		cmocka_unit_test(invalid_groups_are_rejected),
-		cmocka_unit_test(the_tag_is_known_after_an_error),
-		cmocka_unit_test(a_reason_names_what_is_wrong),
-		cmocka_unit_test(the_world_can_be_a_list),
-	};
-
-	return cmocka_run_group_tests_name("pmi-group", tests, NULL, NULL);
 }

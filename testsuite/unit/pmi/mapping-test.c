@@ -80,7 +80,7 @@ static void assert_mapping(const uint32_t *nodes, uint32_t nranks,
 	layout_destroy(l);
 }
 
-static void block_is_one_block(void **state)
+TEST(block_is_one_block)
 {
 	uint32_t nodes[4 * 16];
 
@@ -91,14 +91,14 @@ static void block_is_one_block(void **state)
 	assert_mapping(nodes, 53, 4, "(vector,(0,3,16),(3,1,5))");
 }
 
-static void nodes_are_numbered_by_their_lowest_rank(void **state)
+TEST(nodes_are_numbered_by_their_lowest_rank)
 {
 	const uint32_t nodes[] = { 2, 2, 0, 0, 1, 1 };
 
 	assert_mapping(nodes, 6, 3, "(vector,(0,3,2))");
 }
 
-static void few_rounds_are_written_out(void **state)
+TEST(few_rounds_are_written_out)
 {
 	uint32_t nodes[12];
 
@@ -108,7 +108,7 @@ static void few_rounds_are_written_out(void **state)
 	assert_mapping(nodes, 6, 4, "(vector,(0,4,1),(0,2,1))");
 }
 
-static void many_rounds_are_written_once(void **state)
+TEST(many_rounds_are_written_once)
 {
 	const uint32_t nnodes = 300, nranks = 300 * 1024 + 7;
 	uint32_t *nodes = calloc(nranks, sizeof(*nodes));
@@ -126,7 +126,7 @@ static void many_rounds_are_written_once(void **state)
 }
 
 /* Counts 1, 1, 2, 1, 1, 2, ...: half of a node's ranks may join a block. */
-static void a_run_is_cut_where_that_saves_blocks(void **state)
+TEST(a_run_is_cut_where_that_saves_blocks)
 {
 	const uint32_t nnodes = 240;
 	uint32_t nodes[2 * 240], nranks = 0;
@@ -141,7 +141,7 @@ static void a_run_is_cut_where_that_saves_blocks(void **state)
 	assert_mapping(nodes, nranks, nnodes, NULL);
 }
 
-static void blocks_that_do_not_fit_are_left_out(void **state)
+TEST(blocks_that_do_not_fit_are_left_out)
 {
 	const uint32_t nranks = 2000;
 	uint32_t nodes[2000];
@@ -221,7 +221,7 @@ static size_t plain_length(const struct layout *l)
 	return len;
 }
 
-static void random_layouts_read_back(void **state)
+TEST(random_layouts_read_back)
 {
 	uint32_t nodes[60 * 20], nnodes, nranks;
 	unsigned left_out = 0;
@@ -270,7 +270,7 @@ static uint32_t fewest_blocks(const struct layout *l, uint32_t rank)
 	return best;
 }
 
-static void hardly_a_mapping_has_fewer_blocks(void **state)
+TEST(hardly_a_mapping_has_fewer_blocks)
 {
 	unsigned shortest = 0;
 
@@ -300,20 +300,4 @@ static void hardly_a_mapping_has_fewer_blocks(void **state)
 		layout_destroy(l);
 	}
 	assert_true(shortest > RANDOM_LAYOUTS * 99 / 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(block_is_one_block),
-		cmocka_unit_test(nodes_are_numbered_by_their_lowest_rank),
-		cmocka_unit_test(few_rounds_are_written_out),
-		cmocka_unit_test(many_rounds_are_written_once),
-		cmocka_unit_test(a_run_is_cut_where_that_saves_blocks),
-		cmocka_unit_test(blocks_that_do_not_fit_are_left_out),
-		cmocka_unit_test(random_layouts_read_back),
-		cmocka_unit_test(hardly_a_mapping_has_fewer_blocks),
-	};
-
-	return cmocka_run_group_tests_name("mapping", tests, NULL, NULL);
 }

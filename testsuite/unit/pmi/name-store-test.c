@@ -122,7 +122,7 @@ static int wait_for(struct fixture *f, const char *who, uint32_t wait, uint32_t 
 
 /* ---- publish, look up, unpublish ---- */
 
-static void published_names_are_found(void **state)
+TEST(published_names_are_found)
 {
 	struct fixture f;
 
@@ -136,7 +136,7 @@ static void published_names_are_found(void **state)
 	name_store_destroy(f.store);
 }
 
-static void only_its_publisher_takes_it_back(void **state)
+TEST(only_its_publisher_takes_it_back)
 {
 	struct fixture f;
 
@@ -154,7 +154,7 @@ static void only_its_publisher_takes_it_back(void **state)
 	name_store_destroy(f.store);
 }
 
-static void a_doubled_key_is_refused_with_its_call(void **state)
+TEST(a_doubled_key_is_refused_with_its_call)
 {
 	struct fixture f;
 
@@ -168,7 +168,7 @@ static void a_doubled_key_is_refused_with_its_call(void **state)
 	name_store_destroy(f.store);
 }
 
-static void name_to_be_read_once_is_gone_after_a_read(void **state)
+TEST(name_to_be_read_once_is_gone_after_a_read)
 {
 	struct fixture f;
 
@@ -182,7 +182,7 @@ static void name_to_be_read_once_is_gone_after_a_read(void **state)
 	name_store_destroy(f.store);
 }
 
-static void an_answer_that_is_lost_takes_nothing_away(void **state)
+TEST(an_answer_that_is_lost_takes_nothing_away)
 {
 	struct fixture f;
 
@@ -201,7 +201,7 @@ static void an_answer_that_is_lost_takes_nothing_away(void **state)
 
 /* ---- ranges ---- */
 
-static void a_range_says_who_may_see_it(void **state)
+TEST(a_range_says_who_may_see_it)
 {
 	static const struct {
 		enum names_range range;
@@ -225,7 +225,7 @@ static void a_range_says_who_may_see_it(void **state)
 	}
 }
 
-static void a_range_says_whose_are_wanted(void **state)
+TEST(a_range_says_whose_are_wanted)
 {
 	struct fixture f;
 
@@ -240,7 +240,7 @@ static void a_range_says_whose_are_wanted(void **state)
 	name_store_destroy(f.store);
 }
 
-static void a_key_may_be_had_by_those_who_do_not_meet(void **state)
+TEST(a_key_may_be_had_by_those_who_do_not_meet)
 {
 	struct fixture f;
 
@@ -260,7 +260,7 @@ static void a_key_may_be_had_by_those_who_do_not_meet(void **state)
 
 /* ---- waiting ---- */
 
-static void a_lookup_waits_for_so_many(void **state)
+TEST(a_lookup_waits_for_so_many)
 {
 	struct fixture f;
 	unsigned before;
@@ -279,7 +279,7 @@ static void a_lookup_waits_for_so_many(void **state)
 	name_store_destroy(f.store);
 }
 
-static void lookup_waits_no_longer_than_its_timeout(void **state)
+TEST(lookup_waits_no_longer_than_its_timeout)
 {
 	struct fixture f;
 
@@ -302,7 +302,7 @@ static void lookup_waits_no_longer_than_its_timeout(void **state)
 	name_store_destroy(f.store);
 }
 
-static void nobody_waits_on_a_lost_link(void **state)
+TEST(nobody_waits_on_a_lost_link)
 {
 	struct fixture f;
 	struct name_asker a = asker("a.1@n1", 0);
@@ -352,7 +352,7 @@ static int end(struct fixture *f, const char *nspace)
 	return end_rank(f, who);
 }
 
-static void nobody_waits_for_a_namespace_that_has_ended(void **state)
+TEST(nobody_waits_for_a_namespace_that_has_ended)
 {
 	struct fixture f;
 
@@ -375,7 +375,7 @@ static void nobody_waits_for_a_namespace_that_has_ended(void **state)
 	name_store_destroy(f.store);
 }
 
-static void names_of_an_ended_namespace_are_found_by_one_that_waits(void **state)
+TEST(names_of_an_ended_namespace_are_found_by_one_that_waits)
 {
 	struct fixture f;
 
@@ -414,7 +414,7 @@ static int wait_for_ranks(struct fixture *f, const char *ranks, size_t len)
 
 #define ONE_AND_SEVEN "\1\0\0\0\7\0\0\0"
 
-static void nobody_waits_for_a_rank_that_has_ended(void **state)
+TEST(nobody_waits_for_a_rank_that_has_ended)
 {
 	struct fixture f;
 
@@ -435,7 +435,7 @@ static void nobody_waits_for_a_rank_that_has_ended(void **state)
 	name_store_destroy(f.store);
 }
 
-static void number_of_kept_ends_is_limited(void **state)
+TEST(number_of_kept_ends_is_limited)
 {
 	struct fixture f;
 	char who[32];
@@ -453,7 +453,7 @@ static void number_of_kept_ends_is_limited(void **state)
 
 /* ---- limits ---- */
 
-static void published_names_have_a_limit(void **state)
+TEST(published_names_have_a_limit)
 {
 	const uint32_t len = NAMES_BYTES_MAX / 2;
 	char *value = calloc(1, len), key[16];
@@ -482,7 +482,7 @@ static void published_names_have_a_limit(void **state)
 	name_store_destroy(f.store);
 }
 
-static void nonsense_is_refused(void **state)
+TEST(nonsense_is_refused)
 {
 	struct names_item item = { .key = "x" };
 	struct names_request r = {
@@ -509,29 +509,4 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(names_pack_request(&b, &r), -EMSGSIZE);
 	buf_free(&b);
 	name_store_destroy(f.store);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_names_are_found),
-		cmocka_unit_test(only_its_publisher_takes_it_back),
-		cmocka_unit_test(a_doubled_key_is_refused_with_its_call),
-		cmocka_unit_test(name_to_be_read_once_is_gone_after_a_read),
-		cmocka_unit_test(an_answer_that_is_lost_takes_nothing_away),
-		cmocka_unit_test(a_range_says_who_may_see_it),
-		cmocka_unit_test(a_range_says_whose_are_wanted),
-		cmocka_unit_test(a_key_may_be_had_by_those_who_do_not_meet),
-		cmocka_unit_test(a_lookup_waits_for_so_many),
-		cmocka_unit_test(lookup_waits_no_longer_than_its_timeout),
-		cmocka_unit_test(nobody_waits_on_a_lost_link),
-		cmocka_unit_test(nobody_waits_for_a_namespace_that_has_ended),
-		cmocka_unit_test(names_of_an_ended_namespace_are_found_by_one_that_waits),
-		cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
-		cmocka_unit_test(number_of_kept_ends_is_limited),
-		cmocka_unit_test(published_names_have_a_limit),
-		cmocka_unit_test(nonsense_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("name-store", tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static uint32_t feed(struct pmix_frame *f, const char *bytes, size_t n, uint32_t
 	return count;
 }
 
-static void messages_are_whole_however_they_come(void **state)
+TEST(messages_are_whole_however_they_come)
 {
 	static const size_t portions[] = { 1, 3, 4, 7, 37, 4095, 4096, 4097, 1 << 20 };
 	struct buf b;
@@ -90,7 +90,7 @@ static void messages_are_whole_however_they_come(void **state)
 	buf_free(&b);
 }
 
-static void one_message_that_comes_in_two_parts_is_whole(void **state)
+TEST(one_message_that_comes_in_two_parts_is_whole)
 {
 	struct buf b;
 
@@ -109,7 +109,7 @@ static void one_message_that_comes_in_two_parts_is_whole(void **state)
 }
 
 /* A message of 1 GiB is announced: no more is held than has come, and as much again. */
-static void memory_follows_the_bytes_that_come(void **state)
+TEST(memory_follows_the_bytes_that_come)
 {
 	struct budget budget = { .limit = 1 << 20 };
 	struct pmix_frame f;
@@ -141,7 +141,7 @@ static void memory_follows_the_bytes_that_come(void **state)
 	assert_int_equal(budget.used, 0);
 }
 
-static void an_invalid_length_is_rejected(void **state)
+TEST(an_invalid_length_is_rejected)
 {
 	static const unsigned char lengths[][PMIX_MSG_LENGTH_BYTES] = {
 		{ 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 1, 0, 0, 0x40 },
@@ -160,16 +160,4 @@ static void an_invalid_length_is_rejected(void **state)
 		assert_int_equal(pmix_frame_next(&f, &message), -EPROTO);
 		pmix_frame_free(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_are_whole_however_they_come),
-		cmocka_unit_test(one_message_that_comes_in_two_parts_is_whole),
-		cmocka_unit_test(memory_follows_the_bytes_that_come),
-		cmocka_unit_test(an_invalid_length_is_rejected),
-	};
-
-	return cmocka_run_group_tests_name("pmix-frame", tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void assert_same(const struct pmix_msg *a, const struct pmix_msg *b)
 		assert_memory_equal(a->data, b->data, a->len);
 }
 
-static void a_message_comes_back(void **state)
+TEST(a_message_comes_back)
 {
 	const struct pmix_msg small = {
 		.type = PMIX_MSG_READY, .rank = PMIX_NO_RANK,
@@ -59,7 +59,7 @@ static void a_message_comes_back(void **state)
 	buf_free(&b);
 }
 
-static void a_message_is_there_with_its_last_byte(void **state)
+TEST(a_message_is_there_with_its_last_byte)
 {
 	struct pmix_msg m;
 	struct buf b;
@@ -72,7 +72,7 @@ static void a_message_is_there_with_its_last_byte(void **state)
 	buf_free(&b);
 }
 
-static void the_data_may_come_behind_the_head(void **state)
+TEST(the_data_may_come_behind_the_head)
 {
 	struct buf head, whole;
 
@@ -87,7 +87,7 @@ static void the_data_may_come_behind_the_head(void **state)
 	buf_free(&whole);
 }
 
-static void invalid_messages_are_rejected(void **state)
+TEST(invalid_messages_are_rejected)
 {
 	unsigned char bytes[HEAD_BYTES + 4] = { HEAD_BYTES - 4 };
 	struct pmix_msg m;
@@ -107,7 +107,7 @@ static void invalid_messages_are_rejected(void **state)
 	assert_int_equal(pmix_msg_size(bytes), -EPROTO);
 }
 
-static void too_large_messages_are_not_packed(void **state)
+TEST(too_large_messages_are_not_packed)
 {
 	struct pmix_msg m = full;
 	struct buf b;
@@ -125,7 +125,7 @@ static void too_large_messages_are_not_packed(void **state)
 
 /* ---- members and entries ---- */
 
-static void members_and_entries_come_back(void **state)
+TEST(members_and_entries_come_back)
 {
 	static const uint32_t members[] = { 2, 5, 9 };
 	const struct pmix_entry entries[] = { { 5, 3, "abc" }, { 2, 0, NULL } };
@@ -155,7 +155,7 @@ static void members_and_entries_come_back(void **state)
 	buf_free(&b);
 }
 
-static void half_an_entry_is_none(void **state)
+TEST(half_an_entry_is_none)
 {
 	const struct pmix_entry one = { 5, 3, "abc" };
 	struct pmix_entry e;
@@ -172,7 +172,7 @@ static void half_an_entry_is_none(void **state)
 	buf_free(&b);
 }
 
-static void too_many_members_are_refused(void **state)
+TEST(too_many_members_are_refused)
 {
 	static const uint32_t members[] = { 2, 5, 9 };
 	uint32_t *ranks, count;
@@ -220,7 +220,7 @@ static void pack_nspace(struct buf *b, const struct pmix_nspace *n)
 	assert_int_equal(pmix_nspace_pack(b, n), 0);
 }
 
-static void a_namespace_comes_back(void **state)
+TEST(a_namespace_comes_back)
 {
 	struct pmix_nspace n = nspace(), back;
 	uint32_t count;
@@ -249,7 +249,7 @@ static void a_namespace_comes_back(void **state)
 	buf_free(&b);
 }
 
-static void part_of_a_namespace_is_none(void **state)
+TEST(part_of_a_namespace_is_none)
 {
 	struct pmix_nspace n = nspace(), back;
 	struct buf b;
@@ -273,7 +273,7 @@ static void refuse_nspace(struct pmix_nspace *n)
 	buf_free(&b);
 }
 
-static void a_namespace_makes_sense(void **state)
+TEST(a_namespace_makes_sense)
 {
 	struct pmix_nspace n = nspace();
 	char name[PMIX_NSPACE_NAME_MAX + 2];
@@ -293,7 +293,7 @@ static void a_namespace_makes_sense(void **state)
 	layout_destroy(n.layout);
 }
 
-static void a_namespace_without_memory_is_none(void **state)
+TEST(a_namespace_without_memory_is_none)
 {
 	struct pmix_nspace n = nspace(), back;
 	int rc = -ENOMEM, fail = 0;
@@ -310,24 +310,4 @@ static void a_namespace_without_memory_is_none(void **state)
 	pmix_nspace_free(&back);
 	layout_destroy(n.layout);
 	buf_free(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_comes_back),
-		cmocka_unit_test(a_message_is_there_with_its_last_byte),
-		cmocka_unit_test(the_data_may_come_behind_the_head),
-		cmocka_unit_test(invalid_messages_are_rejected),
-		cmocka_unit_test(too_large_messages_are_not_packed),
-		cmocka_unit_test(members_and_entries_come_back),
-		cmocka_unit_test(half_an_entry_is_none),
-		cmocka_unit_test(too_many_members_are_refused),
-		cmocka_unit_test(a_namespace_comes_back),
-		cmocka_unit_test(part_of_a_namespace_is_none),
-		cmocka_unit_test(a_namespace_makes_sense),
-		cmocka_unit_test(a_namespace_without_memory_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void assert_two_commands(const struct spawn_request *s)
 	assert_string_equal(s->preput[0].value, "tag#0$desc;x");
 }
 
-static void pmi2_message_is_read(void **state)
+TEST(pmi2_message_is_read)
 {
 	struct spawn_request *s;
 	char what[64];
@@ -81,7 +81,7 @@ static void pmi2_message_is_read(void **state)
 }
 
 /* Slurm's client leaves infokeycount out; some count arguments from 1. */
-static void pmi2_variants_are_read(void **state)
+TEST(pmi2_variants_are_read)
 {
 	struct spawn_request *s;
 	char what[64];
@@ -96,7 +96,7 @@ static void pmi2_variants_are_read(void **state)
 	spawn_free(s);
 }
 
-static void pmi2_mistakes_are_named(void **state)
+TEST(pmi2_mistakes_are_named)
 {
 	static const struct {
 		const char *body;
@@ -142,7 +142,7 @@ static void pmi2_mistakes_are_named(void **state)
 	}
 }
 
-static void pmi1_messages_add_up(void **state)
+TEST(pmi1_messages_add_up)
 {
 	struct spawn_request *s = NULL;
 	char what[64];
@@ -163,7 +163,7 @@ static void pmi1_messages_add_up(void **state)
 	spawn_free(s);
 }
 
-static void pmi1_mistakes_are_named(void **state)
+TEST(pmi1_mistakes_are_named)
 {
 	static const struct {
 		const char *lines;
@@ -197,7 +197,7 @@ static void pmi1_mistakes_are_named(void **state)
 	}
 }
 
-static void pmi1_mistake_later_frees_all(void **state)
+TEST(pmi1_mistake_later_frees_all)
 {
 	struct spawn_request *s = NULL;
 	char what[64];
@@ -211,7 +211,7 @@ static void pmi1_mistake_later_frees_all(void **state)
 
 /* ---- limits ---- */
 
-static void limits_hold(void **state)
+TEST(limits_hold)
 {
 	struct spawn_request *s = spawn_new();
 	const struct pmi_field pair = {
@@ -242,7 +242,7 @@ static void limits_hold(void **state)
 	free(big);
 }
 
-static void all_strings_together_have_a_limit(void **state)
+TEST(all_strings_together_have_a_limit)
 {
 	struct spawn_request *s = spawn_new();
 	char *big = calloc(1, SPAWN_STRING_MAX);
@@ -292,7 +292,7 @@ static int unpack_exact(const void *data, size_t len, struct spawn_request **s)
 	return rc;
 }
 
-static void packs_and_unpacks(void **state)
+TEST(packs_and_unpacks)
 {
 	struct buf b = packed_two_commands();
 	struct spawn_request *s;
@@ -306,7 +306,7 @@ static void packs_and_unpacks(void **state)
 	buf_free(&b);
 }
 
-static void failed_pack_leaves_the_buffer(void **state)
+TEST(failed_pack_leaves_the_buffer)
 {
 	struct buf b = packed_two_commands(), small;
 	struct spawn_request *s;
@@ -320,7 +320,7 @@ static void failed_pack_leaves_the_buffer(void **state)
 	buf_free(&b);
 }
 
-static void every_truncation_is_refused(void **state)
+TEST(every_truncation_is_refused)
 {
 	struct buf b = packed_two_commands();
 	struct spawn_request *s;
@@ -331,7 +331,7 @@ static void every_truncation_is_refused(void **state)
 }
 
 /* Any byte of any count or length set to any extreme: no crash, no big memory. */
-static void every_broken_byte_is_survived(void **state)
+TEST(every_broken_byte_is_survived)
 {
 	const unsigned char values[] = { 0x00, 0x01, 0x7f, 0x80, 0xff };
 	struct buf b = packed_two_commands();
@@ -350,7 +350,7 @@ static void every_broken_byte_is_survived(void **state)
 	buf_free(&b);
 }
 
-static void hostile_counts_are_refused(void **state)
+TEST(hostile_counts_are_refused)
 {
 	struct spawn_request *s;
 	struct buf b;
@@ -378,25 +378,4 @@ static void hostile_counts_are_refused(void **state)
 	pack_u32(&b, 0);
 	assert_int_equal(unpack_exact(b.data, b.len, &s), -EPROTO);
 	buf_free(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pmi2_message_is_read),
-		cmocka_unit_test(pmi2_variants_are_read),
-		cmocka_unit_test(pmi2_mistakes_are_named),
-		cmocka_unit_test(pmi1_messages_add_up),
-		cmocka_unit_test(pmi1_mistakes_are_named),
-		cmocka_unit_test(pmi1_mistake_later_frees_all),
-		cmocka_unit_test(limits_hold),
-		cmocka_unit_test(all_strings_together_have_a_limit),
-		cmocka_unit_test(packs_and_unpacks),
-		cmocka_unit_test(failed_pack_leaves_the_buffer),
-		cmocka_unit_test(every_truncation_is_refused),
-		cmocka_unit_test(every_broken_byte_is_survived),
-		cmocka_unit_test(hostile_counts_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("spawn", tests, NULL, NULL);
 }

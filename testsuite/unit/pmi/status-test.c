@@ -71,7 +71,7 @@ static void expect_text(const struct step_status *s, const char *want)
 	assert_false(step_status_stalled(s, COLL_GATHER, &what));
 }
 
-static void missing_ranks_are_named(void **state)
+TEST(missing_ranks_are_named)
 {
 	struct step_status *s = step_of(3);
 
@@ -85,7 +85,7 @@ static void missing_ranks_are_named(void **state)
 }
 
 /* Runs of neighbouring nodes join, and a node where nobody is in counts. */
-static void ranges_span_nodes(void **state)
+TEST(ranges_span_nodes)
 {
 	struct step_status *s = step_of(3);
 
@@ -97,7 +97,7 @@ static void ranges_span_nodes(void **state)
 	step_status_destroy(s);
 }
 
-static void long_lists_are_cut(void **state)
+TEST(long_lists_are_cut)
 {
 	char want[] = "waiting for 60 of 120 ranks: 1, 3, 5, 7, 9, 11, 13, 15, "
 		      "17, 19, 21, 23, 25, 27, 29, 31 and 44 more (nodes n1, "
@@ -114,7 +114,7 @@ static void long_lists_are_cut(void **state)
 	step_status_destroy(s);
 }
 
-static void silent_nodes_are_named(void **state)
+TEST(silent_nodes_are_named)
 {
 	struct step_status *s = step_of(3);
 
@@ -129,7 +129,7 @@ static void silent_nodes_are_named(void **state)
 }
 
 /* All are in: then it is the agents' turn, and the nodes are named. */
-static void a_missing_result_is_said(void **state)
+TEST(a_missing_result_is_said)
 {
 	struct step_status *s = step_of(2);
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE,
@@ -143,7 +143,7 @@ static void a_missing_result_is_said(void **state)
 	step_status_destroy(s);
 }
 
-static void status_names_the_state_of_ranks(void **state)
+TEST(status_names_the_state_of_ranks)
 {
 	struct step_status *s = step_of(2);
 	struct status_run run = { .first = 2, .last = 2, .phase = STATUS_ACTIVE,
@@ -166,7 +166,7 @@ static void status_names_the_state_of_ranks(void **state)
 }
 
 /* Between collectives, and after one has failed, nothing waits. */
-static void nothing_is_stalled(void **state)
+TEST(nothing_is_stalled)
 {
 	struct step_status *s = step_of(1);
 	struct stalled what;
@@ -188,7 +188,7 @@ static void expect_str(struct cursor *c, const char *want)
 }
 
 /* A tool gets the names, the texts and what each node has packed, links included. */
-static void a_tool_gets_it_all(void **state)
+TEST(a_tool_gets_it_all)
 {
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
 	struct node_status n = { .requests = 2, .runs = &run, .nruns = 1 };
@@ -224,7 +224,7 @@ static void a_tool_gets_it_all(void **state)
 }
 
 /* libpmix does not tell which of the ranks that have started are in. */
-static void ranks_without_pmix_are_late_for_its_fence(void **state)
+TEST(ranks_without_pmix_are_late_for_its_fence)
 {
 	struct status_run runs[2] = {
 		{ .first = 0, .last = 2, .phase = STATUS_ACTIVE },
@@ -256,7 +256,7 @@ static void ranks_without_pmix_are_late_for_its_fence(void **state)
 }
 
 /* The text comes after those of the links. */
-static void wait_of_a_node_is_among_the_texts(void **state)
+TEST(wait_of_a_node_is_among_the_texts)
 {
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
 	struct node_status n = { .runs = &run, .nruns = 1 };
@@ -282,7 +282,7 @@ static void wait_of_a_node_is_among_the_texts(void **state)
 	step_status_destroy(s);
 }
 
-static void equal_ranks_are_one_run(void **state)
+TEST(equal_ranks_are_one_run)
 {
 	struct status_run runs[4], rank = { .phase = STATUS_ACTIVE };
 	struct node_status n = { .runs = runs };
@@ -299,7 +299,7 @@ static void equal_ranks_are_one_run(void **state)
 }
 
 /* Cut at each byte, and with counts that are not there. */
-static void damage_is_refused(void **state)
+TEST(damage_is_refused)
 {
 	struct status_run run = { .last = 3, .phase = STATUS_ACTIVE };
 	struct node_status n = { .runs = &run, .nruns = 1 }, out;
@@ -321,24 +321,4 @@ static void damage_is_refused(void **state)
 	buf_free(&b);
 	step_status_destroy(s);
 	assert_int_equal(step_status_create(&s, 0, name_of, NULL), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(missing_ranks_are_named),
-		cmocka_unit_test(ranges_span_nodes),
-		cmocka_unit_test(long_lists_are_cut),
-		cmocka_unit_test(silent_nodes_are_named),
-		cmocka_unit_test(a_missing_result_is_said),
-		cmocka_unit_test(status_names_the_state_of_ranks),
-		cmocka_unit_test(nothing_is_stalled),
-		cmocka_unit_test(a_tool_gets_it_all),
-		cmocka_unit_test(ranks_without_pmix_are_late_for_its_fence),
-		cmocka_unit_test(wait_of_a_node_is_among_the_texts),
-		cmocka_unit_test(equal_ranks_are_one_run),
-		cmocka_unit_test(damage_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

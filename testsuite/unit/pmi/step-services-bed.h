@@ -30,8 +30,8 @@ extern struct seen seen;
 extern int link_a, link_b; /* their addresses stand for links */
 
 /* Tests that begin with nothing seen: of a step, or one that a parent has spawned. */
-#define STEP_TEST(test) cmocka_unit_test_setup_teardown(test, begin_test, end_test)
-#define PARENT_TEST(test) cmocka_unit_test_setup_teardown(test, begin_parent_test, end_test)
+#define STEP_TEST(test) TEST_WITH(test, begin_test, end_test)
+#define PARENT_TEST(test) TEST_WITH(test, begin_parent_test, end_test)
 int begin_test(void **state);
 int begin_parent_test(void **state);
 int end_test(void **state);

@@ -28,7 +28,7 @@ static void parent_answers(unsigned n, int code,
 						   .text = (char *)text });
 }
 
-static void names_of_a_spawned_step_are_its_parents(void **state)
+PARENT_TEST(names_of_a_spawned_step_are_its_parents)
 {
 	struct control_msg msg = {
 		.type = CONTROL_LOOKUP, .origin = 6, .id = 8, .name = "server",
@@ -52,7 +52,7 @@ static void names_of_a_spawned_step_are_its_parents(void **state)
 	assert_int_not_equal(seen.reply.code, 0);
 }
 
-static void a_lost_parent_fails_what_waits_for_it(void **state)
+PARENT_TEST(a_lost_parent_fails_what_waits_for_it)
 {
 	struct control_msg msg = { .type = CONTROL_LOOKUP, .name = "server" };
 
@@ -64,7 +64,7 @@ static void a_lost_parent_fails_what_waits_for_it(void **state)
 	assert_int_not_equal(seen.reply.code, 0);
 }
 
-static void a_parent_that_is_gone_fails_the_request(void **state)
+PARENT_TEST(a_parent_that_is_gone_fails_the_request)
 {
 	seen.spawn_rc = -EPIPE;
 	assert_int_not_equal(ask(CONTROL_PUBLISH, "a", "p"), 0);
@@ -118,7 +118,7 @@ static int error_of_pmix(uint32_t found)
 	return a.error;
 }
 
-static void names_of_pmix_are_not_those_of_pmi(void **state)
+STEP_TEST(names_of_pmix_are_not_those_of_pmi)
 {
 	assert_int_equal(ask(CONTROL_PUBLISH, "x", "port"), 0);
 	assert_int_equal(ask_pmix(NAMES_LOOKUP, &link_a, 0), 0);
@@ -132,7 +132,7 @@ static void names_of_pmix_are_not_those_of_pmi(void **state)
 	assert_string_equal(seen.reply.text, "port");
 }
 
-static void a_lookup_of_pmix_may_wait(void **state)
+STEP_TEST(a_lookup_of_pmix_may_wait)
 {
 	assert_int_equal(ask_pmix(NAMES_LOOKUP, &link_a, 1), 0);
 	assert_int_equal(ask_pmix(NAMES_LOOKUP, &link_b, 1), 0);
@@ -148,7 +148,7 @@ static void a_lookup_of_pmix_may_wait(void **state)
 }
 
 /* The whole answer comes back. */
-static void names_of_pmix_are_the_parents(void **state)
+PARENT_TEST(names_of_pmix_are_the_parents)
 {
 	struct buf b;
 	struct names_answer a = { .error = -ENOENT };
@@ -165,7 +165,7 @@ static void names_of_pmix_are_the_parents(void **state)
 }
 
 /* The parent's srun keeps the names, and is told; its answer is nobody's. */
-static void a_step_that_has_ended_is_the_parents_news(void **state)
+PARENT_TEST(a_step_that_has_ended_is_the_parents_news)
 {
 	step_services_namespace_ended(seen.services, "pmi2x.1.7");
 	assert_int_equal(seen.forwards, 1);
@@ -174,19 +174,4 @@ static void a_step_that_has_ended_is_the_parents_news(void **state)
 	step_services_namespace_ended(seen.services, "pmi2x.1.8");
 	step_services_parent_lost(seen.services);
 	assert_int_equal(seen.replies, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		PARENT_TEST(names_of_a_spawned_step_are_its_parents),
-		PARENT_TEST(a_lost_parent_fails_what_waits_for_it),
-		PARENT_TEST(a_parent_that_is_gone_fails_the_request),
-		STEP_TEST(names_of_pmix_are_not_those_of_pmi),
-		STEP_TEST(a_lookup_of_pmix_may_wait),
-		PARENT_TEST(names_of_pmix_are_the_parents),
-		PARENT_TEST(a_step_that_has_ended_is_the_parents_news),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

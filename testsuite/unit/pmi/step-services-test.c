@@ -7,7 +7,7 @@
 
 #include "libpmi/rc.h"
 
-static void names_are_published_and_found(void **state)
+STEP_TEST(names_are_published_and_found)
 {
 	assert_int_not_equal(ask(CONTROL_LOOKUP, "a", NULL), 0);
 	assert_string_not_equal(seen.reply.text, "");
@@ -23,7 +23,7 @@ static void names_are_published_and_found(void **state)
 	assert_int_equal(ask(CONTROL_LOOKUP, "b", NULL), 0);
 }
 
-static void a_name_is_published_once(void **state)
+STEP_TEST(a_name_is_published_once)
 {
 	assert_int_equal(ask(CONTROL_PUBLISH, "a", "first"), 0);
 	assert_int_not_equal(ask(CONTROL_PUBLISH, "a", "second"), 0);
@@ -32,7 +32,7 @@ static void a_name_is_published_once(void **state)
 	assert_int_not_equal(ask(CONTROL_PUBLISH, "", "x"), 0);
 }
 
-static void names_have_a_limit(void **state)
+STEP_TEST(names_have_a_limit)
 {
 	char name[16];
 
@@ -45,7 +45,7 @@ static void names_have_a_limit(void **state)
 	assert_int_equal(ask(CONTROL_PUBLISH, "one more", "p"), 0);
 }
 
-static void names_go_with_the_step_that_has_published_them(void **state)
+STEP_TEST(names_go_with_the_step_that_has_published_them)
 {
 	const struct control_msg of_b = {
 		.type = CONTROL_PUBLISH, .name = (char *)"b", .text = (char *)"port of b",
@@ -61,7 +61,7 @@ static void names_go_with_the_step_that_has_published_them(void **state)
 
 /* ---- spawn ---- */
 
-static void spawns_are_answered_when_they_end(void **state)
+STEP_TEST(spawns_are_answered_when_they_end)
 {
 	request_spawn(&link_a, 1);
 	request_spawn(&link_b, 2);
@@ -84,7 +84,7 @@ static void spawns_are_answered_when_they_end(void **state)
 	assert_int_equal(seen.replies, 2);
 }
 
-static void a_spawn_that_cannot_start_is_answered(void **state)
+STEP_TEST(a_spawn_that_cannot_start_is_answered)
 {
 	seen.spawn_rc = -ENOENT;
 	request_spawn(&link_a, 1);
@@ -93,7 +93,7 @@ static void a_spawn_that_cannot_start_is_answered(void **state)
 	assert_string_not_equal(seen.reply.text, "");
 }
 
-static void nothing_is_sent_on_a_lost_link(void **state)
+STEP_TEST(nothing_is_sent_on_a_lost_link)
 {
 	request_spawn(&link_a, 1);
 	request_spawn(&link_b, 1);
@@ -104,7 +104,7 @@ static void nothing_is_sent_on_a_lost_link(void **state)
 	assert_int_equal(seen.replies, 1);
 }
 
-static void spawns_in_progress_have_a_limit(void **state)
+STEP_TEST(spawns_in_progress_have_a_limit)
 {
 	for (int i = 0; i < STEP_SERVICES_SPAWNS_MAX; i++)
 		request_spawn(&link_a, i);
@@ -121,7 +121,7 @@ static void spawns_in_progress_have_a_limit(void **state)
 
 /* ---- what is not answered ---- */
 
-static void aborts_and_ready_count_once(void **state)
+STEP_TEST(aborts_and_ready_count_once)
 {
 	struct control_msg abort = { .type = CONTROL_ABORT, .rank = 5 };
 	const struct control_msg ready = { .type = CONTROL_READY };
@@ -137,7 +137,7 @@ static void aborts_and_ready_count_once(void **state)
 	assert_int_equal(seen.replies, 0);
 }
 
-static void step_that_ended_is_reported_as_not_ready(void **state)
+STEP_TEST(step_that_ended_is_reported_as_not_ready)
 {
 	struct control_msg ready = { .type = CONTROL_READY, .code = 1, .text = "why" };
 
@@ -150,7 +150,7 @@ static void step_that_ended_is_reported_as_not_ready(void **state)
 }
 
 /* As long as the answer is no there is none. */
-static void started_step_is_confirmed_to_the_node_that_asks(void **state)
+STEP_TEST(started_step_is_confirmed_to_the_node_that_asks)
 {
 	struct control_msg msg = { .type = CONTROL_STARTED, .origin = 3 };
 
@@ -167,7 +167,7 @@ static void started_step_is_confirmed_to_the_node_that_asks(void **state)
 }
 
 /* A node is not trusted with the user's terminal. */
-static void reports_are_plain_text(void **state)
+STEP_TEST(reports_are_plain_text)
 {
 	struct control_msg report = { .type = CONTROL_REPORT };
 	char text[] = "a\x1b[2J\nb\xff";
@@ -178,7 +178,7 @@ static void reports_are_plain_text(void **state)
 }
 
 /* No line: the first has said why. */
-static void rank_that_gave_up_after_a_report_is_remembered(void **state)
+STEP_TEST(rank_that_gave_up_after_a_report_is_remembered)
 {
 	struct control_msg report = { .type = CONTROL_REPORT };
 	char why[] = "fence 3 failed";
@@ -193,7 +193,7 @@ static void rank_that_gave_up_after_a_report_is_remembered(void **state)
 	assert_int_equal(seen.reports, 1);
 }
 
-static void the_user_reads_each_report_once_and_few(void **state)
+STEP_TEST(the_user_reads_each_report_once_and_few)
 {
 	const struct control_msg abort = { .type = CONTROL_ABORT };
 	struct control_msg report = { .type = CONTROL_REPORT };
@@ -218,7 +218,7 @@ static void the_user_reads_each_report_once_and_few(void **state)
 }
 
 /* A program was refused, say; a collective may fail later. */
-static void notes_use_up_no_report(void **state)
+STEP_TEST(notes_use_up_no_report)
 {
 	struct control_msg note = { .type = CONTROL_NOTE };
 	struct control_msg report = { .type = CONTROL_REPORT };
@@ -234,7 +234,7 @@ static void notes_use_up_no_report(void **state)
 	assert_string_equal(seen.text, why);
 }
 
-static void nonsense_breaks_the_link(void **state)
+STEP_TEST(nonsense_breaks_the_link)
 {
 	const struct control_msg reply = { .type = CONTROL_REPLY };
 	struct control_msg spawn = { .type = CONTROL_SPAWN };
@@ -249,28 +249,4 @@ static void nonsense_breaks_the_link(void **state)
 	spawn.body_len -= 4;
 	assert_int_equal(receive(&link_a, &spawn), 0);
 	assert_int_equal(seen.spawns, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STEP_TEST(names_are_published_and_found),
-		STEP_TEST(a_name_is_published_once),
-		STEP_TEST(names_have_a_limit),
-		STEP_TEST(names_go_with_the_step_that_has_published_them),
-		STEP_TEST(spawns_are_answered_when_they_end),
-		STEP_TEST(a_spawn_that_cannot_start_is_answered),
-		STEP_TEST(nothing_is_sent_on_a_lost_link),
-		STEP_TEST(spawns_in_progress_have_a_limit),
-		STEP_TEST(aborts_and_ready_count_once),
-		STEP_TEST(step_that_ended_is_reported_as_not_ready),
-		STEP_TEST(started_step_is_confirmed_to_the_node_that_asks),
-		STEP_TEST(reports_are_plain_text),
-		STEP_TEST(rank_that_gave_up_after_a_report_is_remembered),
-		STEP_TEST(the_user_reads_each_report_once_and_few),
-		STEP_TEST(notes_use_up_no_report),
-		STEP_TEST(nonsense_breaks_the_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

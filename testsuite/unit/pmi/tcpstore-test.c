@@ -153,7 +153,7 @@ static void assert_queries_of_1_13(void)
 	assert_no_query();
 }
 
-static void queries_of_1_13_are_read(void **state)
+TEST_WITH(queries_of_1_13_are_read, begin, end)
 {
 	(void)state;
 	send_bytes(of_1_13, sizeof(of_1_13) - 1, SIZE_MAX);
@@ -202,14 +202,14 @@ static void assert_queries_of_2_6(void)
 	assert_no_query();
 }
 
-static void queries_of_2_6_are_read(void **state)
+TEST_WITH(queries_of_2_6_are_read, begin, end)
 {
 	(void)state;
 	send_bytes(of_2_6, sizeof(of_2_6) - 1, SIZE_MAX);
 	assert_queries_of_2_6();
 }
 
-static void queries_may_come_byte_by_byte(void **state)
+TEST_WITH(queries_may_come_byte_by_byte, begin, end)
 {
 	struct tcpstore_query q;
 	size_t n = 0;
@@ -223,7 +223,7 @@ static void queries_may_come_byte_by_byte(void **state)
 	assert_no_query();
 }
 
-static void queries_may_be_cut_anywhere(void **state)
+TEST_WITH(queries_may_be_cut_anywhere, begin, end)
 {
 	struct tcpstore_query q;
 
@@ -246,7 +246,7 @@ static void queries_may_be_cut_anywhere(void **state)
 
 /* ---- releases that cannot be told apart, or are mixed ---- */
 
-static void append_of_2_1_is_not_taken_for_delete_key(void **state)
+TEST_WITH(append_of_2_1_is_not_taken_for_delete_key, begin, end)
 {
 	(void)state;
 	put_byte(8);
@@ -256,7 +256,7 @@ static void append_of_2_1_is_not_taken_for_delete_key(void **state)
 	assert_refused("APPEND of PyTorch 2.1");
 }
 
-static void query_7_without_greeting_names_both_releases(void **state)
+TEST_WITH(query_7_without_greeting_names_both_releases, begin, end)
 {
 	(void)state;
 	put_byte(7);
@@ -265,7 +265,7 @@ static void query_7_without_greeting_names_both_releases(void **state)
 	assert_refused("WATCH_KEY of PyTorch 1.13 and 2.0, or DELETE_KEY of 2.1");
 }
 
-static void queries_of_2_1_alone_are_refused_by_name(void **state)
+TEST_WITH(queries_of_2_1_alone_are_refused_by_name, begin, end)
 {
 	(void)state;
 	put_byte(10);
@@ -273,7 +273,7 @@ static void queries_of_2_1_alone_are_refused_by_name(void **state)
 	assert_refused("MULTI_SET of PyTorch 2.1");
 }
 
-static void greeting_after_old_queries_is_refused(void **state)
+TEST_WITH(greeting_after_old_queries_is_refused, begin, end)
 {
 	(void)state;
 	put_byte(6);
@@ -284,7 +284,7 @@ static void greeting_after_old_queries_is_refused(void **state)
 	assert_refused("two releases share a connection");
 }
 
-static void old_set_after_greeting_is_refused(void **state)
+TEST_WITH(old_set_after_greeting_is_refused, begin, end)
 {
 	(void)state;
 	put_greeting();
@@ -293,7 +293,7 @@ static void old_set_after_greeting_is_refused(void **state)
 	assert_refused("two releases share a connection");
 }
 
-static void queues_are_refused_by_name(void **state)
+TEST_WITH(queues_are_refused_by_name, begin, end)
 {
 	(void)state;
 	put_greeting();
@@ -302,7 +302,7 @@ static void queues_are_refused_by_name(void **state)
 	assert_refused("QUEUE_PUSH");
 }
 
-static void unknown_queries_are_refused_by_number(void **state)
+TEST_WITH(unknown_queries_are_refused_by_number, begin, end)
 {
 	(void)state;
 	put_byte('G'); /* as of GET / HTTP/1.1 */
@@ -310,7 +310,7 @@ static void unknown_queries_are_refused_by_number(void **state)
 	assert_refused("query 71");
 }
 
-static void unknown_queries_of_new_releases_are_refused_by_number(void **state)
+TEST_WITH(unknown_queries_of_new_releases_are_refused_by_number, begin, end)
 {
 	(void)state;
 	put_greeting();
@@ -321,7 +321,7 @@ static void unknown_queries_of_new_releases_are_refused_by_number(void **state)
 
 /* ---- limits ---- */
 
-static void key_of_8_kib_is_taken_and_a_longer_one_is_not(void **state)
+TEST_WITH(key_of_8_kib_is_taken_and_a_longer_one_is_not, begin, end)
 {
 	char *key = calloc(1, TCPSTORE_KEY_MAX + 1);
 
@@ -338,7 +338,7 @@ static void key_of_8_kib_is_taken_and_a_longer_one_is_not(void **state)
 	assert_refused("a key of 8193 bytes");
 }
 
-static void value_over_8_mib_is_refused_by_its_length(void **state)
+TEST_WITH(value_over_8_mib_is_refused_by_its_length, begin, end)
 {
 	(void)state;
 	put_byte(0);
@@ -348,7 +348,7 @@ static void value_over_8_mib_is_refused_by_its_length(void **state)
 	assert_refused("a value of 8388609 bytes");
 }
 
-static void value_of_8_mib_is_taken(void **state)
+TEST_WITH(value_of_8_mib_is_taken, begin, end)
 {
 	char *value = calloc(1, TCPSTORE_VALUE_MAX + 1);
 
@@ -362,7 +362,7 @@ static void value_of_8_mib_is_taken(void **state)
 	free(value);
 }
 
-static void too_many_keys_are_refused_by_their_number(void **state)
+TEST_WITH(too_many_keys_are_refused_by_their_number, begin, end)
 {
 	(void)state;
 	put_byte(5);
@@ -371,7 +371,7 @@ static void too_many_keys_are_refused_by_their_number(void **state)
 	assert_refused("131073 keys");
 }
 
-static void many_keys_are_taken(void **state)
+TEST_WITH(many_keys_are_taken, begin, end)
 {
 	struct tcpstore_query q;
 
@@ -387,7 +387,7 @@ static void many_keys_are_taken(void **state)
 }
 
 /* Keys may be any bytes, and none. */
-static void keys_may_hold_any_bytes(void **state)
+TEST_WITH(keys_may_hold_any_bytes, begin, end)
 {
 	struct tcpstore_query q;
 	size_t len;
@@ -405,7 +405,7 @@ static void keys_may_hold_any_bytes(void **state)
 	assert_int_equal(len, 0);
 }
 
-static void query_larger_than_the_budget_fails_with_a_reason(void **state)
+TEST_WITH(query_larger_than_the_budget_fails_with_a_reason, begin, end)
 {
 	struct budget small;
 	struct tcpstore_query q;
@@ -435,7 +435,7 @@ static void query_larger_than_the_budget_fails_with_a_reason(void **state)
 
 /* ---- answers ---- */
 
-static void answers_are_as_clients_read_them(void **state)
+TEST_WITH(answers_are_as_clients_read_them, begin, end)
 {
 	static const char expected[] =
 		"\3\0\0\0\0\0\0\0abc" "\0\0\0\0\0\0\0\0"
@@ -452,34 +452,4 @@ static void answers_are_as_clients_read_them(void **state)
 	tcpstore_answer_ping(&bytes, 0x04030201);
 	assert_int_equal(bytes.len, sizeof(expected) - 1);
 	assert_memory_equal(bytes.data, expected, bytes.len);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(queries_of_1_13_are_read),
-		TEST(queries_of_2_6_are_read),
-		TEST(queries_may_come_byte_by_byte),
-		TEST(queries_may_be_cut_anywhere),
-		TEST(append_of_2_1_is_not_taken_for_delete_key),
-		TEST(query_7_without_greeting_names_both_releases),
-		TEST(queries_of_2_1_alone_are_refused_by_name),
-		TEST(greeting_after_old_queries_is_refused),
-		TEST(old_set_after_greeting_is_refused),
-		TEST(queues_are_refused_by_name),
-		TEST(unknown_queries_are_refused_by_number),
-		TEST(unknown_queries_of_new_releases_are_refused_by_number),
-		TEST(key_of_8_kib_is_taken_and_a_longer_one_is_not),
-		TEST(value_over_8_mib_is_refused_by_its_length),
-		TEST(value_of_8_mib_is_taken),
-		TEST(too_many_keys_are_refused_by_their_number),
-		TEST(many_keys_are_taken),
-		TEST(keys_may_hold_any_bytes),
-		TEST(query_larger_than_the_budget_fails_with_a_reason),
-		TEST(answers_are_as_clients_read_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static int decode_rc(const char *text, size_t len)
 	return rc;
 }
 
-static void every_split_waits_for_the_rest(void **state)
+TEST(every_split_waits_for_the_rest)
 {
 	const char *texts[] = {PUT, SPAWN};
 
@@ -50,7 +50,7 @@ static void every_split_waits_for_the_rest(void **state)
 	}
 }
 
-static void fields_are_found(void **state)
+TEST(fields_are_found)
 {
 	struct pmi_message m;
 	char *copy;
@@ -65,7 +65,7 @@ static void fields_are_found(void **state)
 	free(copy);
 }
 
-static void words_without_a_key_belong_to_the_value(void **state)
+TEST(words_without_a_key_belong_to_the_value)
 {
 	const char *line = "cmd=x  msg= two  words \n";
 	struct pmi_message m;
@@ -78,7 +78,7 @@ static void words_without_a_key_belong_to_the_value(void **state)
 	free(copy);
 }
 
-static void an_mcmd_has_a_value_a_line(void **state)
+TEST(an_mcmd_has_a_value_a_line)
 {
 	struct pmi_message m;
 	char *copy;
@@ -95,7 +95,7 @@ static void an_mcmd_has_a_value_a_line(void **state)
 	free(copy);
 }
 
-static void invalid_messages_are_rejected_at_once(void **state)
+TEST(invalid_messages_are_rejected_at_once)
 {
 	assert_int_equal(pmi1_frame("x", 1), -EPROTO);
 	assert_int_equal(pmi1_frame("cmx", 3), -EPROTO);
@@ -111,7 +111,7 @@ static void invalid_messages_are_rejected_at_once(void **state)
 	assert_int_equal(decode_rc("mcmd=s\n\nendcmd\n", 15), -EPROTO);
 }
 
-static void overlong_lines_are_refused(void **state)
+TEST(overlong_lines_are_refused)
 {
 	size_t len = PMI1_LINE_MAX + 2;
 	char *text = malloc(len);
@@ -128,7 +128,7 @@ static void overlong_lines_are_refused(void **state)
 	free(text);
 }
 
-static void too_many_fields_are_refused(void **state)
+TEST(too_many_fields_are_refused)
 {
 	struct buf b;
 
@@ -144,7 +144,7 @@ static void too_many_fields_are_refused(void **state)
 	buf_free(&b);
 }
 
-static void written_lines_are_read_back(void **state)
+TEST(written_lines_are_read_back)
 {
 	struct pmi_writer w;
 	struct pmi_message m;
@@ -165,7 +165,7 @@ static void written_lines_are_read_back(void **state)
 	buf_free(&b);
 }
 
-static void values_with_forbidden_bytes_leave_the_buffer_unchanged(void **state)
+TEST(values_with_forbidden_bytes_leave_the_buffer_unchanged)
 {
 	const char *values[] = {"a\nb", "a ", "a b=c", "a  b=c"};
 	struct pmi_writer w;
@@ -183,21 +183,4 @@ static void values_with_forbidden_bytes_leave_the_buffer_unchanged(void **state)
 	assert_int_equal(pmi_write_end(&w), -EINVAL);
 	assert_string_equal(buf_cstr(&b), "before");
 	buf_free(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_split_waits_for_the_rest),
-		cmocka_unit_test(fields_are_found),
-		cmocka_unit_test(words_without_a_key_belong_to_the_value),
-		cmocka_unit_test(an_mcmd_has_a_value_a_line),
-		cmocka_unit_test(invalid_messages_are_rejected_at_once),
-		cmocka_unit_test(overlong_lines_are_refused),
-		cmocka_unit_test(too_many_fields_are_refused),
-		cmocka_unit_test(written_lines_are_read_back),
-		cmocka_unit_test(values_with_forbidden_bytes_leave_the_buffer_unchanged),
-	};
-
-	return cmocka_run_group_tests_name("wire1", tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static int decode_rc(const char *body, size_t len)
 	return rc;
 }
 
-static void every_split_waits_for_the_rest(void **state)
+TEST(every_split_waits_for_the_rest)
 {
 	size_t len;
 	char *text = framed("cmd=kvs-put;key=a;value=b;", 26, &len);
@@ -52,7 +52,7 @@ static void every_split_waits_for_the_rest(void **state)
 	free(text);
 }
 
-static void lengths_are_decimal_and_padded(void **state)
+TEST(lengths_are_decimal_and_padded)
 {
 	assert_int_equal(pmi2_frame("     1x", 7), 7);
 	assert_int_equal(pmi2_frame(" 1    x", 7), 7);
@@ -67,7 +67,7 @@ static void lengths_are_decimal_and_padded(void **state)
 	assert_int_equal(pmi2_frame("c", 1), -EPROTO);
 }
 
-static void fields_are_found(void **state)
+TEST(fields_are_found)
 {
 	const char body[] = "cmd=kvs-put;thrid=7;key=a;key=b;wait=true;";
 	struct pmi_message m;
@@ -89,7 +89,7 @@ static void fields_are_found(void **state)
 	free(text);
 }
 
-static void semicolons_are_doubled_in_values(void **state)
+TEST(semicolons_are_doubled_in_values)
 {
 	const char *bodies[] = {"a=x;;y;b=;;;", "a=x;;y;b=;;"};
 
@@ -107,7 +107,7 @@ static void semicolons_are_doubled_in_values(void **state)
 	}
 }
 
-static void the_last_value_needs_no_semicolon(void **state)
+TEST(the_last_value_needs_no_semicolon)
 {
 	struct pmi_message m;
 	char *text;
@@ -119,7 +119,7 @@ static void the_last_value_needs_no_semicolon(void **state)
 	free(text);
 }
 
-static void malformed_bodies_are_refused(void **state)
+TEST(malformed_bodies_are_refused)
 {
 	assert_int_equal(decode_rc("", 0), -EPROTO);
 	assert_int_equal(decode_rc(";", 1), -EPROTO);
@@ -130,7 +130,7 @@ static void malformed_bodies_are_refused(void **state)
 	assert_int_equal(decode_rc("a=b;c;", 6), -EPROTO);
 }
 
-static void no_truncation_reads_outside(void **state)
+TEST(no_truncation_reads_outside)
 {
 	const char body[] = "cmd=a;;b;key=;;;;c;value=d;";
 
@@ -141,7 +141,7 @@ static void no_truncation_reads_outside(void **state)
 	}
 }
 
-static void too_many_fields_are_refused(void **state)
+TEST(too_many_fields_are_refused)
 {
 	struct buf b;
 
@@ -154,7 +154,7 @@ static void too_many_fields_are_refused(void **state)
 	buf_free(&b);
 }
 
-static void any_byte_survives_a_round_trip(void **state)
+TEST(any_byte_survives_a_round_trip)
 {
 	char bytes[512];
 	struct pmi_writer w;
@@ -179,7 +179,7 @@ static void any_byte_survives_a_round_trip(void **state)
 	buf_free(&b);
 }
 
-static void errors_leave_the_buffer(void **state)
+TEST(errors_leave_the_buffer)
 {
 	char *big = calloc(1, PMI2_BODY_MAX);
 	struct pmi_writer w;
@@ -200,22 +200,4 @@ static void errors_leave_the_buffer(void **state)
 	assert_string_equal(buf_cstr(&b), "before");
 	buf_free(&b);
 	free(big);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_split_waits_for_the_rest),
-		cmocka_unit_test(lengths_are_decimal_and_padded),
-		cmocka_unit_test(fields_are_found),
-		cmocka_unit_test(semicolons_are_doubled_in_values),
-		cmocka_unit_test(the_last_value_needs_no_semicolon),
-		cmocka_unit_test(malformed_bodies_are_refused),
-		cmocka_unit_test(no_truncation_reads_outside),
-		cmocka_unit_test(too_many_fields_are_refused),
-		cmocka_unit_test(any_byte_survives_a_round_trip),
-		cmocka_unit_test(errors_leave_the_buffer),
-	};
-
-	return cmocka_run_group_tests_name("wire2", tests, NULL, NULL);
 }

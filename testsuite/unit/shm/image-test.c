@@ -65,7 +65,7 @@ static bool has_key(const struct image *img, const char *key)
 			  &value, &len);
 }
 
-static void fence_finds_every_key_and_no_other(void **state)
+TEST(fence_finds_every_key_and_no_other)
 {
 	struct payload_vec v;
 	struct payload *p;
@@ -97,7 +97,7 @@ static void fence_finds_every_key_and_no_other(void **state)
 	payload_unref(p);
 }
 
-static void later_duplicates_win(void **state)
+TEST(later_duplicates_win)
 {
 	struct payload_vec v;
 	struct payload *p;
@@ -113,7 +113,7 @@ static void later_duplicates_win(void **state)
 	payload_unref(p);
 }
 
-static void an_empty_fence_has_no_keys(void **state)
+TEST(an_empty_fence_has_no_keys)
 {
 	struct payload_vec v;
 	struct payload *p;
@@ -127,7 +127,7 @@ static void an_empty_fence_has_no_keys(void **state)
 	payload_unref(p);
 }
 
-static void an_image_reads_at_any_alignment(void **state)
+TEST(an_image_reads_at_any_alignment)
 {
 	struct payload_vec v;
 	struct payload *p;
@@ -147,7 +147,7 @@ static void an_image_reads_at_any_alignment(void **state)
 	payload_unref(p);
 }
 
-static void malformed_blocks_fail_the_build(void **state)
+TEST(malformed_blocks_fail_the_build)
 {
 	struct payload_vec v;
 	struct payload *bad = payload_copy("\1\0\0\0\1\0\0\0k\0v", 11);
@@ -201,7 +201,7 @@ static struct payload *keys_build(bool collide, int *error)
 	return image;
 }
 
-static void keys_chosen_to_collide_fail_the_build(void **state)
+TEST(keys_chosen_to_collide_fail_the_build)
 {
 	int error = 0;
 	struct payload *image = keys_build(false, &error);
@@ -213,7 +213,7 @@ static void keys_chosen_to_collide_fail_the_build(void **state)
 }
 
 /* The cost of a put, counted: two keys in one bucket take three looks. */
-static void an_index_counts_its_steps(void **state)
+TEST(an_index_counts_its_steps)
 {
 	unsigned char table[8 * INDEX_BUCKET] = {0};
 	char base[64] = {0};
@@ -260,7 +260,7 @@ static void check_value(const struct image *img, uint32_t rank,
 	assert_memory_equal(value, expected, len);
 }
 
-static void gather_of_one_length_has_no_offsets(void **state)
+TEST(gather_of_one_length_has_no_offsets)
 {
 	const uint32_t order[] = {2, 0, 1};
 	struct payload_vec v;
@@ -285,7 +285,7 @@ static void gather_of_one_length_has_no_offsets(void **state)
 	payload_unref(p);
 }
 
-static void gather_of_any_lengths_keeps_rank_order(void **state)
+TEST(gather_of_any_lengths_keeps_rank_order)
 {
 	const uint32_t order[] = {1, 3, 0, 2};
 	struct payload_vec v;
@@ -310,7 +310,7 @@ static void gather_of_any_lengths_keeps_rank_order(void **state)
 	payload_unref(p);
 }
 
-static void gather_without_bytes(void **state)
+TEST(gather_without_bytes)
 {
 	struct payload_vec v;
 	struct payload *p;
@@ -329,7 +329,7 @@ static void gather_without_bytes(void **state)
 	payload_unref(p);
 }
 
-static void wrong_contributions_fail_the_build(void **state)
+TEST(wrong_contributions_fail_the_build)
 {
 	static const char *const bad[] = {"\5\0\0\0abcd", "\xff\xff\xff\xff" "abcd",
 					  "\3\0\0\0abc"};
@@ -402,7 +402,7 @@ static void restore_checksum(unsigned char *bytes, size_t len)
 }
 
 /* A rank believes its agent, but leaves no image for it. */
-static void offsets_that_lie_lead_nowhere(void **state)
+TEST(offsets_that_lie_lead_nowhere)
 {
 	static const uint32_t lies[] = { 9, 4096, UINT32_MAX };
 	struct payload *p = small_image(IMAGE_GATHER);
@@ -446,7 +446,7 @@ static void flip_every_bit(enum image_kind kind)
 	payload_unref(p);
 }
 
-static void flipped_bits_are_refused_or_harmless(void **state)
+TEST(flipped_bits_are_refused_or_harmless)
 {
 	flip_every_bit(IMAGE_FENCE);
 	flip_every_bit(IMAGE_GATHER);
@@ -474,13 +474,13 @@ static void set_every_word(enum image_kind kind)
 	payload_unref(p);
 }
 
-static void lying_words_are_refused_or_harmless(void **state)
+TEST(lying_words_are_refused_or_harmless)
 {
 	set_every_word(IMAGE_FENCE);
 	set_every_word(IMAGE_GATHER);
 }
 
-static void truncations_are_refused(void **state)
+TEST(truncations_are_refused)
 {
 	for (int kind = IMAGE_FENCE; kind <= IMAGE_GATHER; kind++) {
 		struct payload *p = small_image(kind);
@@ -500,7 +500,7 @@ static void truncations_are_refused(void **state)
 }
 
 /* An index without an empty bucket would make a look-up probe forever. */
-static void a_full_index_is_refused(void **state)
+TEST(a_full_index_is_refused)
 {
 	struct payload *p = small_image(IMAGE_FENCE);
 	struct image_header h;
@@ -533,7 +533,7 @@ static size_t first_reference(const struct payload *p)
 }
 
 /* References that lead before the records, behind them, or far out. */
-static void a_reference_out_of_the_records_is_refused(void **state)
+TEST(a_reference_out_of_the_records_is_refused)
 {
 	struct payload *p = small_image(IMAGE_FENCE);
 	size_t at = first_reference(p);
@@ -557,7 +557,7 @@ static void a_reference_out_of_the_records_is_refused(void **state)
 }
 
 /* For who has no bytes: the same as what is built. */
-static void lengths_are_known_without_bytes(void **state)
+TEST(lengths_are_known_without_bytes)
 {
 	static const char value[40];
 	int error;
@@ -586,30 +586,4 @@ static void lengths_are_known_without_bytes(void **state)
 	assert_int_equal(image_fence_len(1, IMAGE_MAX), 0);
 	assert_int_equal(image_fence_len(UINT64_MAX, 1), 0);
 	assert_int_equal(image_gather_len(1, UINT64_MAX), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fence_finds_every_key_and_no_other),
-		cmocka_unit_test(later_duplicates_win),
-		cmocka_unit_test(an_empty_fence_has_no_keys),
-		cmocka_unit_test(an_image_reads_at_any_alignment),
-		cmocka_unit_test(malformed_blocks_fail_the_build),
-		cmocka_unit_test(keys_chosen_to_collide_fail_the_build),
-		cmocka_unit_test(an_index_counts_its_steps),
-		cmocka_unit_test(gather_of_one_length_has_no_offsets),
-		cmocka_unit_test(gather_of_any_lengths_keeps_rank_order),
-		cmocka_unit_test(gather_without_bytes),
-		cmocka_unit_test(offsets_that_lie_lead_nowhere),
-		cmocka_unit_test(wrong_contributions_fail_the_build),
-		cmocka_unit_test(flipped_bits_are_refused_or_harmless),
-		cmocka_unit_test(lying_words_are_refused_or_harmless),
-		cmocka_unit_test(truncations_are_refused),
-		cmocka_unit_test(a_full_index_is_refused),
-		cmocka_unit_test(a_reference_out_of_the_records_is_refused),
-		cmocka_unit_test(lengths_are_known_without_bytes),
-	};
-
-	return cmocka_run_group_tests_name("image", tests, NULL, NULL);
 }

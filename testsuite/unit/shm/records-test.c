@@ -7,7 +7,7 @@
 
 #include "libshm/records.h"
 
-static void round_trip_with_any_bytes(void **state)
+TEST(round_trip_with_any_bytes)
 {
 	struct record r;
 	struct buf b;
@@ -33,7 +33,7 @@ static void round_trip_with_any_bytes(void **state)
 	buf_free(&b);
 }
 
-static void every_length_round_trips(void **state)
+TEST(every_length_round_trips)
 {
 	char bytes[40];
 	struct record r;
@@ -56,7 +56,7 @@ static void every_length_round_trips(void **state)
 		}
 }
 
-static void limits_are_kept_and_failures_change_nothing(void **state)
+TEST(limits_are_kept_and_failures_change_nothing)
 {
 	char *big = calloc(1, RECORD_VALUE_MAX + 1);
 	struct buf b;
@@ -86,7 +86,7 @@ static void make_block(struct buf *b)
 	record_append(b, "efghi", 5, "678", 3);
 }
 
-static void every_truncation_is_refused(void **state)
+TEST(every_truncation_is_refused)
 {
 	struct buf b;
 	size_t count;
@@ -110,7 +110,7 @@ static void every_truncation_is_refused(void **state)
 }
 
 /* Whatever a flipped bit does, records stay inside and end where they say. */
-static void damaged_blocks_stay_in_bounds(void **state)
+TEST(damaged_blocks_stay_in_bounds)
 {
 	struct buf b;
 
@@ -132,7 +132,7 @@ static void damaged_blocks_stay_in_bounds(void **state)
 	buf_free(&b);
 }
 
-static void records_that_append_cannot_write_are_rejected(void **state)
+TEST(records_that_append_cannot_write_are_rejected)
 {
 	static const struct {
 		const char *why;
@@ -157,18 +157,4 @@ static void records_that_append_cannot_write_are_rejected(void **state)
 	}
 	for (size_t at = 17; at < 40; at++)
 		assert_int_equal(record_next(bad, 16, &at, &r), -EPROTO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip_with_any_bytes),
-		cmocka_unit_test(every_length_round_trips),
-		cmocka_unit_test(limits_are_kept_and_failures_change_nothing),
-		cmocka_unit_test(every_truncation_is_refused),
-		cmocka_unit_test(damaged_blocks_stay_in_bounds),
-		cmocka_unit_test(records_that_append_cannot_write_are_rejected),
-	};
-
-	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }

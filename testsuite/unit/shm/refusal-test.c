@@ -161,13 +161,13 @@ static uint32_t refuse_each(enum refusal what, bool for_good,
 	return nth;
 }
 
-static void survives_without_memory(void **state)
+TEST(survives_without_memory)
 {
 	assert_true(refuse_each(REFUSE_MEMORY, false, history) > 3);
 	assert_true(refuse_each(REFUSE_MEMORY, true, history) > 3);
 }
 
-static void survives_a_system_that_refuses(void **state)
+TEST(survives_a_system_that_refuses)
 {
 	assert_true(refuse_each(REFUSE_SYSTEM, false, history) > 20);
 	assert_true(refuse_each(REFUSE_SYSTEM, true, history) > 20);
@@ -179,7 +179,7 @@ static void build(void)
 	payload_unref(gather_image());
 }
 
-static void images_need_memory(void **state)
+TEST(images_need_memory)
 {
 	assert_true(refuse_each(REFUSE_MEMORY, false, build) > 5);
 	assert_true(refuse_each(REFUSE_MEMORY, true, build) > 3);
@@ -187,12 +187,5 @@ static void images_need_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(survives_without_memory),
-		cmocka_unit_test(survives_a_system_that_refuses),
-		cmocka_unit_test(images_need_memory),
-	};
-
-	return cmocka_run_group_tests_name("shm-refusal", tests, make_images,
-					   free_images);
+	return unit_run(NULL, make_images, free_images);
 }

@@ -17,7 +17,7 @@ static void tidy_all(struct region_writer *w)
 }
 
 /* As when a node has no time for anything between fences. */
-static void many_generations_are_found_untidied(void **state)
+TEST(many_generations_are_found_untidied)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
@@ -47,7 +47,7 @@ static void many_generations_are_found_untidied(void **state)
 }
 
 /* 100 fences of one key a rank, and what each fence costs on the way. */
-static void fences_in_a_row_cost_the_same(void **state)
+TEST(fences_in_a_row_cost_the_same)
 {
 	enum { FENCES = 100, KEYS = 1024 };
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
@@ -90,7 +90,7 @@ static void fences_in_a_row_cost_the_same(void **state)
 }
 
 /* The newest value wins, at every point of a merge. */
-static void keys_put_again_have_their_last_value(void **state)
+TEST(keys_put_again_have_their_last_value)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
@@ -139,7 +139,7 @@ static void *watch_keys(void *arg)
 	return NULL;
 }
 
-static void readers_miss_nothing_while_indexes_change(void **state)
+TEST(readers_miss_nothing_while_indexes_change)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
@@ -160,16 +160,4 @@ static void readers_miss_nothing_while_indexes_change(void **state)
 	assert_int_equal(watcher.misses, 0);
 	region_detach(r);
 	region_writer_destroy(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_generations_are_found_untidied),
-		cmocka_unit_test(fences_in_a_row_cost_the_same),
-		cmocka_unit_test(keys_put_again_have_their_last_value),
-		cmocka_unit_test(readers_miss_nothing_while_indexes_change),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

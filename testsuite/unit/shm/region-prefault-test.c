@@ -63,7 +63,7 @@ static int finish(struct ground *g)
 	return steps;
 }
 
-static void as_many_as_the_last_image_took(void **state)
+TEST(as_many_as_the_last_image_took)
 {
 	struct ground g;
 	size_t page;
@@ -78,7 +78,7 @@ static void as_many_as_the_last_image_took(void **state)
 	clear(&g);
 }
 
-static void behind_what_was_taken_meanwhile(void **state)
+TEST(behind_what_was_taken_meanwhile)
 {
 	struct ground g;
 	uint64_t at;
@@ -97,7 +97,7 @@ static void behind_what_was_taken_meanwhile(void **state)
 }
 
 /* A large image's pages are made in steps, up to a bound. */
-static void in_steps_and_within_a_bound(void **state)
+TEST(in_steps_and_within_a_bound)
 {
 	struct ground g;
 	size_t size = 64 << 20, made;
@@ -113,7 +113,7 @@ static void in_steps_and_within_a_bound(void **state)
 	clear(&g);
 }
 
-static void nothing_where_there_is_no_room(void **state)
+TEST(nothing_where_there_is_no_room)
 {
 	struct ground g;
 	uint64_t at;
@@ -128,7 +128,7 @@ static void nothing_where_there_is_no_room(void **state)
 }
 
 /* Two fences of one size: the second finds its pages. */
-static void a_fence_finds_its_pages(void **state)
+TEST(a_fence_finds_its_pages)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct stat before, after;
@@ -146,17 +146,4 @@ static void a_fence_finds_its_pages(void **state)
 	assert_in_range(after.st_blocks - before.st_blocks, 0, 8);
 	assert_true(region_untidy(w));
 	region_writer_destroy(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_many_as_the_last_image_took),
-		cmocka_unit_test(behind_what_was_taken_meanwhile),
-		cmocka_unit_test(in_steps_and_within_a_bound),
-		cmocka_unit_test(nothing_where_there_is_no_room),
-		cmocka_unit_test(a_fence_finds_its_pages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static int attack_as_nobody(void *arg)
 	return attack(arg);
 }
 
-static void nobody_else_can_change_it(void **state)
+TEST(nobody_else_can_change_it)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct stat st;
@@ -119,7 +119,7 @@ static void nobody_else_can_change_it(void **state)
 
 /* ---- attaching ---- */
 
-static void sizes_out_of_range_are_refused(void **state)
+TEST(sizes_out_of_range_are_refused)
 {
 	struct region_writer *w;
 
@@ -133,7 +133,7 @@ static void sizes_out_of_range_are_refused(void **state)
 	region_writer_destroy(w);
 }
 
-static void files_that_are_no_region_are_rejected(void **state)
+TEST(files_that_are_no_region_are_rejected)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	size_t size = region_writer_size(w);
@@ -158,7 +158,7 @@ static void files_that_are_no_region_are_rejected(void **state)
 }
 
 /* A region of another version, byte order or maker, field by field. */
-static void foreign_headers_are_refused(void **state)
+TEST(foreign_headers_are_refused)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
@@ -198,7 +198,7 @@ static int attach_without_room(void *arg)
 	return 0;
 }
 
-static void a_limit_on_memory_is_an_error_not_a_crash(void **state)
+TEST(a_limit_on_memory_is_an_error_not_a_crash)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 
@@ -237,7 +237,7 @@ static int lock_all(void *arg)
 }
 
 /* slurmstepd does with LaunchParameters=slurmstepd_memlock_all. */
-static void process_with_mlockall_locks_no_more_than_used(void **state)
+TEST(process_with_mlockall_locks_no_more_than_used)
 {
 	int rc = geteuid() ? CANNOT : in_child(lock_all, NULL);
 
@@ -303,7 +303,7 @@ static void publish_generation(struct region_writer *w, int g)
 	payload_unref(image);
 }
 
-static void readers_see_whole_generations_only(void **state)
+TEST(readers_see_whole_generations_only)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	int status;
@@ -320,20 +320,4 @@ static void readers_see_whole_generations_only(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	region_writer_destroy(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_else_can_change_it),
-		cmocka_unit_test(sizes_out_of_range_are_refused),
-		cmocka_unit_test(files_that_are_no_region_are_rejected),
-		cmocka_unit_test(foreign_headers_are_refused),
-		cmocka_unit_test(a_limit_on_memory_is_an_error_not_a_crash),
-		cmocka_unit_test(process_with_mlockall_locks_no_more_than_used),
-		cmocka_unit_test(readers_see_whole_generations_only),
-	};
-
-	return cmocka_run_group_tests_name("region-processes", tests, NULL,
-					   NULL);
 }

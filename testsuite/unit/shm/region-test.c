@@ -16,7 +16,7 @@
 
 /* ---- fences ---- */
 
-static void readers_find_what_is_published(void **state)
+TEST(readers_find_what_is_published)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
@@ -41,7 +41,7 @@ static void readers_find_what_is_published(void **state)
 	region_detach(r);
 }
 
-static void empty_generations_cost_nothing(void **state)
+TEST(empty_generations_cost_nothing)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
@@ -80,7 +80,7 @@ static int fill_up(struct region_writer *w, int first, int n)
 	}
 }
 
-static void a_full_region_keeps_what_it_has(void **state)
+TEST(a_full_region_keeps_what_it_has)
 {
 	static const char *const values[] = {"gathered"};
 	struct payload *image = gather_image(values, 1);
@@ -112,7 +112,7 @@ static void a_full_region_keeps_what_it_has(void **state)
 }
 
 /* The joint index may come to lie where a gather has been. */
-static void keys_are_found_in_used_space(void **state)
+TEST(keys_are_found_in_used_space)
 {
 	static char value[16001];
 	const char *const values[] = {value};
@@ -147,7 +147,7 @@ static void keys_are_found_in_used_space(void **state)
 	payload_unref(image);
 }
 
-static void only_images_are_published(void **state)
+TEST(only_images_are_published)
 {
 	static const char *const values[] = {"a"};
 	struct payload *gather = gather_image(values, 1), *fence;
@@ -176,7 +176,7 @@ static void only_images_are_published(void **state)
 
 /* ---- gathers ---- */
 
-static void gathers_arrive_as_images_and_as_arrays(void **state)
+TEST(gathers_arrive_as_images_and_as_arrays)
 {
 	static const char *const values[] = {"zero", "", "two two", "3"};
 	struct payload *image = gather_image(values, 4);
@@ -231,7 +231,7 @@ static void publish_claim(struct region_writer *w, uint32_t value_len)
 }
 
 /* The record would reach over pages that were never written, and make them. */
-static void a_record_cannot_claim_more_than_a_value_may_have(void **state)
+TEST(a_record_cannot_claim_more_than_a_value_may_have)
 {
 	struct region_writer *w;
 	const char *value;
@@ -268,7 +268,7 @@ static uint64_t committed(const struct region_writer *w)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-static void memory_grows_with_the_bytes_not_with_the_claim(void **state)
+TEST(memory_grows_with_the_bytes_not_with_the_claim)
 {
 	enum { CLAIM = 64 << 20, PIECE = 65536 };
 	struct region_writer *w;
@@ -290,7 +290,7 @@ static void memory_grows_with_the_bytes_not_with_the_claim(void **state)
 	region_writer_destroy(w);
 }
 
-static void nobody_looks_where_nothing_has_come(void **state)
+TEST(nobody_looks_where_nothing_has_come)
 {
 	enum { CLAIM = 1 << 20, PIECE = 65536 };
 	struct region_writer *w;
@@ -337,7 +337,7 @@ static struct payload *build_gather(struct region_writer *w,
 	return image;
 }
 
-static void images_are_published_where_they_were_made(void **state)
+TEST(images_are_published_where_they_were_made)
 {
 	static const char *const same[] = {"abcd", "efgh", "ijkl"};
 	static const char *const unlike[] = {"abcd", "efg", "ijkl"};
@@ -374,7 +374,7 @@ static void images_are_published_where_they_were_made(void **state)
 	region_writer_destroy(w);
 }
 
-static void a_fence_published_where_it_was_made_stays(void **state)
+TEST(a_fence_published_where_it_was_made_stays)
 {
 	struct image_memory memory = { room_in, NULL };
 	struct region_writer *w;
@@ -404,7 +404,7 @@ static void a_fence_published_where_it_was_made_stays(void **state)
 	region_writer_destroy(w);
 }
 
-static void released_space_is_used_again(void **state)
+TEST(released_space_is_used_again)
 {
 	static const char *const values[] = {"a", "bb"};
 	struct payload *image = gather_image(values, 2);
@@ -431,7 +431,7 @@ static void released_space_is_used_again(void **state)
 	payload_unref(image);
 }
 
-static void bytes_are_given_only_where_something_is(void **state)
+TEST(bytes_are_given_only_where_something_is)
 {
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
@@ -459,7 +459,7 @@ static void bytes_are_given_only_where_something_is(void **state)
 #define UNITS 256
 
 /* Random takes and gives against a map of who has which byte. */
-static void free_space_is_neither_lost_nor_given_twice(void **state)
+TEST(free_space_is_neither_lost_nor_given_twice)
 {
 	struct extents e = {0};
 	unsigned char taken[UNITS] = {0};
@@ -496,26 +496,4 @@ static void free_space_is_neither_lost_nor_given_twice(void **state)
 	assert_int_equal(e.count, 1); /* all joined again */
 	assert_int_equal(e.items[0].len, UNITS);
 	extents_free(&e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_find_what_is_published),
-		cmocka_unit_test(empty_generations_cost_nothing),
-		cmocka_unit_test(a_full_region_keeps_what_it_has),
-		cmocka_unit_test(keys_are_found_in_used_space),
-		cmocka_unit_test(only_images_are_published),
-		cmocka_unit_test(gathers_arrive_as_images_and_as_arrays),
-		cmocka_unit_test(images_are_published_where_they_were_made),
-		cmocka_unit_test(a_record_cannot_claim_more_than_a_value_may_have),
-		cmocka_unit_test(nobody_looks_where_nothing_has_come),
-		cmocka_unit_test(memory_grows_with_the_bytes_not_with_the_claim),
-		cmocka_unit_test(a_fence_published_where_it_was_made_stays),
-		cmocka_unit_test(released_space_is_used_again),
-		cmocka_unit_test(bytes_are_given_only_where_something_is),
-		cmocka_unit_test(free_space_is_neither_lost_nor_given_twice),
-	};
-
-	return cmocka_run_group_tests_name("region", tests, NULL, NULL);
 }

@@ -62,7 +62,9 @@ static void write_cell(struct node *n, uint32_t slot, uint32_t cell,
 	c->ticket = ticket;
 }
 
-static void entries_are_taken_by_ticket(void **state)
+#define WITH_NODE(test) TEST_WITH(test, setup, teardown)
+
+WITH_NODE(entries_are_taken_by_ticket)
 {
 	struct node *n = *state;
 	const uint64_t offset = 77;
@@ -91,7 +93,7 @@ static void entries_are_taken_by_ticket(void **state)
 	assert_int_equal(slots_take(n->slots, 1, 8, &e), 0);
 }
 
-static void the_last_byte_of_a_slot_is_inside(void **state)
+WITH_NODE(the_last_byte_of_a_slot_is_inside)
 {
 	struct node *n = *state;
 	struct slot_entry e;
@@ -108,7 +110,7 @@ static void the_last_byte_of_a_slot_is_inside(void **state)
 	assert_int_equal(e.len, SLOT_DATA_MAX);
 }
 
-static void impossible_entries_are_refused(void **state)
+WITH_NODE(impossible_entries_are_refused)
 {
 	static const uint32_t odd[][3] = {
 		{ SLOT_KINDS, 0, 0 },
@@ -133,7 +135,7 @@ static void impossible_entries_are_refused(void **state)
 }
 
 /* A hole reads as an empty slot; the size cannot be changed. */
-static void ranks_can_punch_but_not_cut(void **state)
+WITH_NODE(ranks_can_punch_but_not_cut)
 {
 	struct node *n = *state;
 	struct slot_entry e;
@@ -148,7 +150,7 @@ static void ranks_can_punch_but_not_cut(void **state)
 	assert_int_equal(ftruncate(fd, slots_size(n->slots) + 4096), -1);
 }
 
-static void counts_and_needs_meet(void **state)
+WITH_NODE(counts_and_needs_meet)
 {
 	struct node *n = *state;
 	struct slots_header *h = (struct slots_header *)n->map;
@@ -165,7 +167,7 @@ static void counts_and_needs_meet(void **state)
 	assert_int_equal(n->board->need[SLOT_FENCE], 3);
 }
 
-static void replies_carry_the_ticket_and_the_reason(void **state)
+WITH_NODE(replies_carry_the_ticket_and_the_reason)
 {
 	struct node *n = *state;
 	const struct slot_replies *r = &n->board->replies[2];
@@ -186,7 +188,7 @@ static void replies_carry_the_ticket_and_the_reason(void **state)
 }
 
 /* The region has room for them only once there is a ring. */
-static void rings_carry_both_values(void **state)
+WITH_NODE(rings_carry_both_values)
 {
 	struct node *n = *state;
 	const struct slot_reply *r = &n->board->replies[2].cells[1];
@@ -219,7 +221,7 @@ static void rings_carry_both_values(void **state)
 }
 
 /* Values for which the region has no room. */
-static void a_ring_needs_room(void **state)
+WITH_NODE(a_ring_needs_room)
 {
 	struct node *n = *state;
 	struct slot_neighbours at = { .size = 1, .left = "", .right = "" };
@@ -232,7 +234,7 @@ static void a_ring_needs_room(void **state)
 	assert_int_equal(n->board->replies[0].cells[0].ticket, 0);
 }
 
-static void what_ranks_show_is_copied(void **state)
+WITH_NODE(what_ranks_show_is_copied)
 {
 	struct node *n = *state;
 	struct slot_shown *shown = slot_shown_at(n->map, 1);
@@ -269,21 +271,3 @@ static void what_ranks_show_is_copied(void **state)
 	buf_free(&b);
 }
 
-#define WITH_NODE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_NODE(entries_are_taken_by_ticket),
-		WITH_NODE(the_last_byte_of_a_slot_is_inside),
-		WITH_NODE(impossible_entries_are_refused),
-		WITH_NODE(ranks_can_punch_but_not_cut),
-		WITH_NODE(counts_and_needs_meet),
-		WITH_NODE(replies_carry_the_ticket_and_the_reason),
-		WITH_NODE(rings_carry_both_values),
-		WITH_NODE(a_ring_needs_room),
-		WITH_NODE(what_ranks_show_is_copied),
-	};
-
-	return cmocka_run_group_tests_name("slots", tests, NULL, NULL);
-}

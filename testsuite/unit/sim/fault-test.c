@@ -182,7 +182,7 @@ static uint32_t how_many(void)
 	return wanted ? strtoul(wanted, NULL, 10) : SCENARIOS;
 }
 
-static void everything_ends_everywhere_alike(void **state)
+TEST(everything_ends_everywhere_alike)
 {
 	static struct scenario sc;
 	uint32_t n = how_many(), faulty = 0, failed = 0, servers = 0;
@@ -208,7 +208,7 @@ static void everything_ends_everywhere_alike(void **state)
 	assert_true(servers > faulty / 4);
 }
 
-static void a_seed_gives_one_history(void **state)
+TEST(a_seed_gives_one_history)
 {
 	static struct scenario sc;
 
@@ -232,7 +232,7 @@ static void a_seed_gives_one_history(void **state)
 }
 
 /* Sizes alone lead to the same messages at the same times as bytes. */
-static void sizes_are_those_of_bytes(void **state)
+TEST(sizes_are_those_of_bytes)
 {
 	static struct scenario sc;
 
@@ -275,7 +275,7 @@ static void assert_same_phase(const struct sim *a, const struct sim *b,
  * long as nobody dies, since the reasons that are then told read differently, and
  * requests that are no collectives take no time.
  */
-static void servers_send_what_libcoll_alone_sends(void **state)
+TEST(servers_send_what_libcoll_alone_sends)
 {
 	static struct scenario sc;
 	uint32_t compared = 0;
@@ -299,16 +299,4 @@ static void servers_send_what_libcoll_alone_sends(void **state)
 		sim_free(b);
 	}
 	assert_true(compared > 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_ends_everywhere_alike),
-		cmocka_unit_test(a_seed_gives_one_history),
-		cmocka_unit_test(sizes_are_those_of_bytes),
-		cmocka_unit_test(servers_send_what_libcoll_alone_sends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

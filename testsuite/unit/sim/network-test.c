@@ -9,7 +9,7 @@
 #include "network.h"
 #include "sim.h"
 
-static void events_come_in_order_of_time_then_of_adding(void **state)
+TEST(events_come_in_order_of_time_then_of_adding)
 {
 	struct sim_random r = { 7 };
 	struct events q = { .heap = NULL };
@@ -29,7 +29,7 @@ static void events_come_in_order_of_time_then_of_adding(void **state)
 	events_free(&q);
 }
 
-static void distances_follow_the_topology(void **state)
+TEST(distances_follow_the_topology)
 {
 	struct network_params p = {
 		.topology = TOPOLOGY_FAT_TREE, .leaf = 4,
@@ -87,7 +87,7 @@ static sim_time end_of(const struct scenario *sc)
 	return phase_of_run(sc).last_exit;
 }
 
-static void times_are_those_of_the_model(void **state)
+TEST(times_are_those_of_the_model)
 {
 	static struct scenario sc;
 	char run[] = "ring 0";
@@ -103,7 +103,7 @@ static void times_are_those_of_the_model(void **state)
 }
 
 /* Values of a node's ranks come to more than 4 GiB, all of it to 3 times that. */
-static void messages_may_be_longer_than_32_bits_say(void **state)
+TEST(messages_may_be_longer_than_32_bits_say)
 {
 	static struct scenario sc;
 	char run[] = "fence 1MiB keys 1024";
@@ -136,7 +136,7 @@ static void check_group(uint32_t nodes, char *run, uint64_t messages)
 	assert_int_equal(found.succeeded, nodes * sc.ranks_per_node);
 }
 
-static void a_group_sends_between_its_members_only(void **state)
+TEST(a_group_sends_between_its_members_only)
 {
 	char all[] = "group 1", some[] = "group 4", one[] = "group 7";
 
@@ -173,7 +173,7 @@ static void check_tree(uint32_t nodes, const uint32_t *children)
 }
 
 /* Slurm's trees of width 3: one subtree is whole before the next one begins. */
-static void mpi_pmi2_has_slurms_tree(void **state)
+TEST(mpi_pmi2_has_slurms_tree)
 {
 	static const uint32_t two[] = { 2, 0, 0 };
 	static const uint32_t five[] = { 2, 3, 0, 0, 0, 0 };
@@ -187,7 +187,7 @@ static void mpi_pmi2_has_slurms_tree(void **state)
 	check_tree(14, more);
 }
 
-static void slowness_is_where_it_was_put(void **state)
+TEST(slowness_is_where_it_was_put)
 {
 	static struct scenario sc;
 	char run[] = "ring 0";
@@ -211,7 +211,7 @@ static void slowness_is_where_it_was_put(void **state)
 	assert_int_equal(end_of(&sc), usual); /* no message goes there */
 }
 
-static void a_slow_node_computes_slowly_beside_a_collective(void **state)
+TEST(a_slow_node_computes_slowly_beside_a_collective)
 {
 	static struct scenario sc;
 	char run[] = "ifence 0 compute 1ms";
@@ -223,7 +223,7 @@ static void a_slow_node_computes_slowly_beside_a_collective(void **state)
 	assert_int_equal(end_of(&sc), 3 * SIM_MS);
 }
 
-static void nodes_can_share_cores(void **state)
+TEST(nodes_can_share_cores)
 {
 	static struct scenario sc;
 	char run[] = "ring 0";
@@ -236,21 +236,4 @@ static void nodes_can_share_cores(void **state)
 	/* Everything that costs time, once for each node and message. */
 	assert_true(end_of(&sc) >= 64 * (3 + 5) + 2 * 63 * (10 + 20));
 	assert_true(end_of(&sc) > apart);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_come_in_order_of_time_then_of_adding),
-		cmocka_unit_test(distances_follow_the_topology),
-		cmocka_unit_test(times_are_those_of_the_model),
-		cmocka_unit_test(messages_may_be_longer_than_32_bits_say),
-		cmocka_unit_test(a_group_sends_between_its_members_only),
-		cmocka_unit_test(mpi_pmi2_has_slurms_tree),
-		cmocka_unit_test(slowness_is_where_it_was_put),
-		cmocka_unit_test(a_slow_node_computes_slowly_beside_a_collective),
-		cmocka_unit_test(nodes_can_share_cores),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

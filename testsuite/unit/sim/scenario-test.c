@@ -18,7 +18,7 @@ static int parse(struct scenario *s, const char *text,
 	return rc ? rc : scenario_check(s, error);
 }
 
-static void everything_is_understood(void **state)
+TEST(everything_is_understood)
 {
 	static struct scenario s;
 	char error[SCENARIO_ERROR_MAX] = "";
@@ -152,7 +152,7 @@ static const struct {
 	{ "[workload]\ntasks = 1 time normal 2s", ":2:", "tasks", "MEAN DEVIATION" },
 };
 
-static void errors_in_a_scenario_are_named(void **state)
+TEST(errors_in_a_scenario_are_named)
 {
 	static struct scenario s;
 
@@ -245,7 +245,7 @@ static void check_key(void *arg, const char *section, const char *key,
 	(*keys)++;
 }
 
-static void wrong_values_of_every_key_are_named(void **state)
+TEST(wrong_values_of_every_key_are_named)
 {
 	unsigned int keys = 0;
 
@@ -265,7 +265,7 @@ static int read_tasks(struct workload_tasks *out, const char *text,
 	return workload_read_file("t.csv", copy, out, error);
 }
 
-static void a_file_of_tasks_has_defaults_and_ignored_columns(void **state)
+TEST(a_file_of_tasks_has_defaults_and_ignored_columns)
 {
 	char error[WORKLOAD_ERROR_MAX] = "";
 	struct workload w;
@@ -302,7 +302,7 @@ static const char *const wrong_files[][2] = {
 	{ "seconds\n1,1\n", "t.csv:2: there are more fields" },
 };
 
-static void errors_in_a_file_of_tasks_are_named(void **state)
+TEST(errors_in_a_file_of_tasks_are_named)
 {
 	struct workload_tasks tasks;
 	char error[WORKLOAD_ERROR_MAX];
@@ -318,7 +318,7 @@ static void errors_in_a_file_of_tasks_are_named(void **state)
 	}
 }
 
-static void long_lines_are_refused(void **state)
+TEST(long_lines_are_refused)
 {
 	static struct scenario s;
 	char text[SCENARIO_LINE_MAX + 16], error[SCENARIO_ERROR_MAX];
@@ -329,7 +329,7 @@ static void long_lines_are_refused(void **state)
 	assert_non_null(strstr(error, "512 bytes"));
 }
 
-static void a_key_is_set_over_a_file(void **state)
+TEST(a_key_is_set_over_a_file)
 {
 	static struct scenario s;
 	char error[SCENARIO_ERROR_MAX], good[] = "nodes=5", bad[] = "nodes=x";
@@ -341,19 +341,4 @@ static void a_key_is_set_over_a_file(void **state)
 	assert_int_equal(scenario_set(&s, bad, error), -1);
 	assert_non_null(strstr(error, "--set: nodes"));
 	assert_int_equal(scenario_set(&s, none, error), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_is_understood),
-		cmocka_unit_test(errors_in_a_scenario_are_named),
-		cmocka_unit_test(wrong_values_of_every_key_are_named),
-		cmocka_unit_test(a_file_of_tasks_has_defaults_and_ignored_columns),
-		cmocka_unit_test(errors_in_a_file_of_tasks_are_named),
-		cmocka_unit_test(long_lines_are_refused),
-		cmocka_unit_test(a_key_is_set_over_a_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

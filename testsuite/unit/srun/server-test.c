@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void names_are_served(void **state)
+TEST(names_are_served)
 {
 	struct srun s = { 0 };
 	struct agent a, b;
@@ -27,7 +27,7 @@ static void names_are_served(void **state)
 	srun_server_stop(s.server, 0);
 }
 
-static void without_memory_for_a_reply_the_link_ends(void **state)
+TEST(without_memory_for_a_reply_the_link_ends)
 {
 	const struct control_msg msg = { .type = CONTROL_LOOKUP, .name = "x" };
 	struct srun s = { 0 };
@@ -73,7 +73,7 @@ static int accepted_by(const struct srun_server *h)
 }
 
 /* The host of an agent may die without a word. */
-static void silent_agents_are_noticed(void **state)
+TEST(silent_agents_are_noticed)
 {
 	struct srun s = { 0 };
 	struct agent a;
@@ -91,7 +91,7 @@ static void silent_agents_are_noticed(void **state)
 	srun_server_stop(s.server, 0);
 }
 
-static void last_words_are_heard(void **state)
+TEST(last_words_are_heard)
 {
 	const struct control_msg abort = { .type = CONTROL_ABORT, .rank = 7 };
 	const struct control_msg report = {
@@ -116,7 +116,7 @@ static void last_words_are_heard(void **state)
 }
 
 /* srun alone may know the nodes that are left at the end. */
-static void an_agent_without_goodbye_ends_the_step(void **state)
+TEST(an_agent_without_goodbye_ends_the_step)
 {
 	struct srun s = { 0 };
 	struct agent a, b;
@@ -142,7 +142,7 @@ static void an_agent_without_goodbye_ends_the_step(void **state)
 	assert_non_null(strstr(s.text, "lost the connection to node n0"));
 }
 
-static void a_stranger_changes_nothing(void **state)
+TEST(a_stranger_changes_nothing)
 {
 	struct secret other;
 	struct srun s = { 0 };
@@ -161,7 +161,7 @@ static void a_stranger_changes_nothing(void **state)
 	srun_server_stop(s.server, 0);
 }
 
-static void silent_strangers_do_not_shut_out_an_agent(void **state)
+TEST(silent_strangers_do_not_shut_out_an_agent)
 {
 	int fds[SRUN_SERVER_STRANGERS_MAX + 20];
 	const size_t count = sizeof(fds) / sizeof(*fds);
@@ -186,7 +186,7 @@ static void silent_strangers_do_not_shut_out_an_agent(void **state)
 	srun_server_stop(s.server, 0);
 }
 
-static void nonsense_ends_only_its_link(void **state)
+TEST(nonsense_ends_only_its_link)
 {
 	struct srun s = { 0 };
 	struct agent a, b;
@@ -205,7 +205,7 @@ static void nonsense_ends_only_its_link(void **state)
 	srun_server_stop(s.server, 0);
 }
 
-static void a_range_without_a_free_port_is_an_error(void **state)
+TEST(a_range_without_a_free_port_is_an_error)
 {
 	struct srun_server_options options = {
 		.secret = secret, .jobid = "1.0", .build = "test",
@@ -226,17 +226,5 @@ static void a_range_without_a_free_port_is_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_served),
-		cmocka_unit_test(without_memory_for_a_reply_the_link_ends),
-		cmocka_unit_test(silent_agents_are_noticed),
-		cmocka_unit_test(last_words_are_heard),
-		cmocka_unit_test(an_agent_without_goodbye_ends_the_step),
-		cmocka_unit_test(a_stranger_changes_nothing),
-		cmocka_unit_test(silent_strangers_do_not_shut_out_an_agent),
-		cmocka_unit_test(nonsense_ends_only_its_link),
-		cmocka_unit_test(a_range_without_a_free_port_is_an_error),
-	};
-
-	return cmocka_run_group_tests_name("srun-server", tests, set_up, tear_down);
+	return unit_run(NULL, set_up, tear_down);
 }

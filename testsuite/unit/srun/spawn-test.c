@@ -47,7 +47,7 @@ static void start_holding(struct srun *s, struct agent *a, int hold[2])
 	agent_connect(a, s->server, "1.0", &secret);
 }
 
-static void a_spawn_that_ends_early_is_answered(void **state)
+TEST(a_spawn_that_ends_early_is_answered)
 {
 	struct srun s = { 0 };
 	struct agent a;
@@ -69,7 +69,7 @@ static void a_spawn_that_ends_early_is_answered(void **state)
 	srun_server_stop(s.server, 0);
 }
 
-static void a_spawned_step_that_never_starts_is_no_success(void **state)
+TEST(a_spawned_step_that_never_starts_is_no_success)
 {
 	struct control_msg ready = {
 		.type = CONTROL_READY, .code = 1, .text = "rank 0 has ended",
@@ -95,7 +95,7 @@ static void a_spawned_step_that_never_starts_is_no_success(void **state)
 	close(hold[0]);
 }
 
-static void a_spawned_step_uses_its_parents_names(void **state)
+TEST(a_spawned_step_uses_its_parents_names)
 {
 	const struct control_msg ready = { .type = CONTROL_READY };
 	struct srun s = { 0 };
@@ -132,7 +132,7 @@ static void a_spawned_step_uses_its_parents_names(void **state)
 	close(hold[0]);
 }
 
-static void names_fail_when_the_parent_is_gone(void **state)
+TEST(names_fail_when_the_parent_is_gone)
 {
 	const struct control_msg lookup = {
 		.type = CONTROL_LOOKUP, .name = "a",
@@ -179,7 +179,7 @@ static void wait_for_namespace(struct agent *a, const char *waiting, const char 
 	buf_free(&b);
 }
 
-static void a_spawned_step_that_ends_is_not_waited_for(void **state)
+TEST(a_spawned_step_that_ends_is_not_waited_for)
 {
 	struct srun s = { 0 };
 	struct agent a;
@@ -199,7 +199,7 @@ static void a_spawned_step_that_ends_is_not_waited_for(void **state)
 }
 
 /* A step that never used PMI has no name. */
-static void a_spawned_step_without_a_name_is_not_waited_for(void **state)
+TEST(a_spawned_step_without_a_name_is_not_waited_for)
 {
 	struct srun s = { 0 };
 	struct agent a;
@@ -220,7 +220,7 @@ static void *stop(void *server)
 	return NULL;
 }
 
-static void the_spawning_step_that_ends_is_not_waited_for(void **state)
+TEST(the_spawning_step_that_ends_is_not_waited_for)
 {
 	const struct control_msg ready = { .type = CONTROL_READY };
 	struct srun s = { 0 };
@@ -269,30 +269,18 @@ static void end_before_a_child(bool ready, uint32_t wait_ms)
 	close(hold[1]);
 }
 
-static void children_that_stay_are_terminated(void **state)
+TEST(children_that_stay_are_terminated)
 {
 	end_before_a_child(true, 0);
 }
 
 /* The spawn has no answer: the rank that asked for it is dead. */
-static void a_child_that_nobody_waits_for_is_terminated(void **state)
+TEST(a_child_that_nobody_waits_for_is_terminated)
 {
 	end_before_a_child(false, UINT32_MAX);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_spawn_that_ends_early_is_answered),
-		cmocka_unit_test(a_spawned_step_that_never_starts_is_no_success),
-		cmocka_unit_test(a_spawned_step_uses_its_parents_names),
-		cmocka_unit_test(names_fail_when_the_parent_is_gone),
-		cmocka_unit_test(a_spawned_step_that_ends_is_not_waited_for),
-		cmocka_unit_test(a_spawned_step_without_a_name_is_not_waited_for),
-		cmocka_unit_test(the_spawning_step_that_ends_is_not_waited_for),
-		cmocka_unit_test(children_that_stay_are_terminated),
-		cmocka_unit_test(a_child_that_nobody_waits_for_is_terminated),
-	};
-
-	return cmocka_run_group_tests_name("srun-spawn", tests, set_up, tear_down);
+	return unit_run(NULL, set_up, tear_down);
 }

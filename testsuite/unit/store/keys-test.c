@@ -37,7 +37,9 @@ static void set(struct bed_client *c, const char *key, const char *value)
 	assert_int_equal(c->status, STORE_OK);
 }
 
-static void value_is_what_was_set_last(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(value_is_what_was_set_last)
 {
 	assert_string_equal(bed_get(&x, "a"), "-");
 	set(&x, "a", "1");
@@ -47,7 +49,7 @@ static void value_is_what_was_set_last(void **state)
 	assert_string_equal(bed_get(&x, "a"), "");
 }
 
-static void spaces_have_their_own_keys(void **state)
+CASE(spaces_have_their_own_keys)
 {
 	set(&x, "a", "1");
 	assert_string_equal(bed_get(&z, "a"), "-");
@@ -57,7 +59,7 @@ static void spaces_have_their_own_keys(void **state)
 	assert_answer(&x, 1);
 }
 
-static void keys_of_a_node_are_not_those_of_the_step(void **state)
+CASE(keys_of_a_node_are_not_those_of_the_step)
 {
 	const struct store_bytes key = { "a", 1 };
 	struct store_request rq = {
@@ -73,7 +75,7 @@ static void keys_of_a_node_are_not_those_of_the_step(void **state)
 	assert_answer(&x, 1);
 }
 
-static void several_values_come_in_the_order_of_their_keys(void **state)
+CASE(several_values_come_in_the_order_of_their_keys)
 {
 	set(&x, "a", "1");
 	set(&x, "c", "3");
@@ -85,7 +87,7 @@ static void several_values_come_in_the_order_of_their_keys(void **state)
 	assert_string_equal(y.values[2], "1");
 }
 
-static void compare_set_answers_the_value_that_is_there_then(void **state)
+CASE(compare_set_answers_the_value_that_is_there_then)
 {
 	bed_compare_set(&x, "a", "old", "new");
 	assert_answer(&x, 0);
@@ -102,7 +104,7 @@ static void compare_set_answers_the_value_that_is_there_then(void **state)
 	assert_string_equal(x.values[0], "newer");
 }
 
-static void add_counts_from_nothing_and_keeps_text(void **state)
+CASE(add_counts_from_nothing_and_keeps_text)
 {
 	bed_add(&x, "a", 5);
 	assert_answer(&x, 5);
@@ -114,7 +116,7 @@ static void add_counts_from_nothing_and_keeps_text(void **state)
 	assert_answer(&x, 42);
 }
 
-static void add_refuses_what_is_no_number(void **state)
+CASE(add_refuses_what_is_no_number)
 {
 	static const char *const values[] = { "", "-", "x", "1 ", "0x1", "1.5",
 		"9223372036854775808", "99999999999999999999999" };
@@ -128,7 +130,7 @@ static void add_refuses_what_is_no_number(void **state)
 	}
 }
 
-static void sum_over_64_bits_is_refused(void **state)
+CASE(sum_over_64_bits_is_refused)
 {
 	set(&x, "a", "9223372036854775807");
 	bed_add(&x, "a", 1);
@@ -139,7 +141,7 @@ static void sum_over_64_bits_is_refused(void **state)
 	assert_answer(&x, -INT64_MAX);
 }
 
-static void append_goes_to_the_end(void **state)
+CASE(append_goes_to_the_end)
 {
 	bed_ask(&x, STORE_APPEND, "a", "one");
 	assert_answer(&x, 0);
@@ -148,7 +150,7 @@ static void append_goes_to_the_end(void **state)
 	assert_string_equal(bed_get(&x, "a"), "onetwo");
 }
 
-static void delete_says_whether_the_key_was_there(void **state)
+CASE(delete_says_whether_the_key_was_there)
 {
 	set(&x, "a", "1");
 	bed_ask(&x, STORE_DELETE, "a", NULL);
@@ -160,7 +162,7 @@ static void delete_says_whether_the_key_was_there(void **state)
 	assert_answer(&x, 0);
 }
 
-static void check_is_true_when_all_keys_exist(void **state)
+CASE(check_is_true_when_all_keys_exist)
 {
 	set(&x, "a", "1");
 	bed_ask(&x, STORE_CHECK, "a b", NULL);
@@ -170,7 +172,7 @@ static void check_is_true_when_all_keys_exist(void **state)
 	assert_answer(&x, 1);
 }
 
-static void wait_ends_when_the_last_key_exists(void **state)
+CASE(wait_ends_when_the_last_key_exists)
 {
 	bed_ask(&x, STORE_WAIT, "a b c", NULL);
 	set(&y, "c", "3");
@@ -184,7 +186,7 @@ static void wait_ends_when_the_last_key_exists(void **state)
 	assert_answer(&x, 0);
 }
 
-static void wait_does_not_end_by_a_key_that_was_deleted(void **state)
+CASE(wait_does_not_end_by_a_key_that_was_deleted)
 {
 	bed_ask(&x, STORE_WAIT, "a b", NULL);
 	set(&y, "a", "1");
@@ -196,7 +198,7 @@ static void wait_does_not_end_by_a_key_that_was_deleted(void **state)
 	assert_answer(&x, 0);
 }
 
-static void key_that_is_waited_for_does_not_exist(void **state)
+CASE(key_that_is_waited_for_does_not_exist)
 {
 	bed_ask(&x, STORE_WAIT, "a", NULL);
 	bed_ask(&y, STORE_COUNT, "", NULL);
@@ -209,7 +211,7 @@ static void key_that_is_waited_for_does_not_exist(void **state)
 	assert_answer(&x, 0);
 }
 
-static void fetch_waits_and_brings_the_values(void **state)
+CASE(fetch_waits_and_brings_the_values)
 {
 	bed_ask(&x, STORE_FETCH, "a b", NULL);
 	bed_add(&y, "b", 2);
@@ -221,7 +223,7 @@ static void fetch_waits_and_brings_the_values(void **state)
 	assert_string_equal(x.values[1], "2");
 }
 
-static void cancelled_wait_is_not_answered(void **state)
+CASE(cancelled_wait_is_not_answered)
 {
 	bed_ask(&x, STORE_WAIT, "a", NULL);
 	assert_true(store_cancel(x.client, x.token));
@@ -231,7 +233,7 @@ static void cancelled_wait_is_not_answered(void **state)
 	assert_int_equal(store_pending(x.client), 0);
 }
 
-static void client_that_ends_waits_no_more(void **state)
+CASE(client_that_ends_waits_no_more)
 {
 	bed_ask(&x, STORE_WAIT, "a", NULL);
 	bed_ask(&y, STORE_WAIT, "a", NULL);
@@ -242,7 +244,7 @@ static void client_that_ends_waits_no_more(void **state)
 	assert_false(bed_answered(&x));
 }
 
-static void keys_of_any_bytes_differ(void **state)
+CASE(keys_of_any_bytes_differ)
 {
 	static const struct store_bytes keys[] = { { "a\0b", 3 }, { "a\0c", 3 }, { "a", 1 }, { "", 0 } };
 
@@ -254,32 +256,4 @@ static void keys_of_any_bytes_differ(void **state)
 		store_ask(x.client, i, &rq);
 		assert_answer(&x, 1);
 	}
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(value_is_what_was_set_last),
-		CASE(spaces_have_their_own_keys),
-		CASE(keys_of_a_node_are_not_those_of_the_step),
-		CASE(several_values_come_in_the_order_of_their_keys),
-		CASE(compare_set_answers_the_value_that_is_there_then),
-		CASE(add_counts_from_nothing_and_keeps_text),
-		CASE(add_refuses_what_is_no_number),
-		CASE(sum_over_64_bits_is_refused),
-		CASE(append_goes_to_the_end),
-		CASE(delete_says_whether_the_key_was_there),
-		CASE(check_is_true_when_all_keys_exist),
-		CASE(wait_ends_when_the_last_key_exists),
-		CASE(wait_does_not_end_by_a_key_that_was_deleted),
-		CASE(key_that_is_waited_for_does_not_exist),
-		CASE(fetch_waits_and_brings_the_values),
-		CASE(cancelled_wait_is_not_answered),
-		CASE(client_that_ends_waits_no_more),
-		CASE(keys_of_any_bytes_differ),
-	};
-
-	return cmocka_run_group_tests_name("store keys", tests, NULL, NULL);
 }

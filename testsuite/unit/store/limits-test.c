@@ -39,7 +39,9 @@ static void ask_sized(enum store_op op, size_t key, size_t value)
 	free(room);
 }
 
-static void long_keys_and_values_are_refused(void **state)
+#define CASE(name) TEST_WITH(name, NULL, teardown)
+
+CASE(long_keys_and_values_are_refused)
 {
 	open_with((struct store_options){ 0 });
 	ask_sized(STORE_SET, STORE_KEY_MAX + 1, 0);
@@ -53,7 +55,7 @@ static void long_keys_and_values_are_refused(void **state)
 	assert_refused(STORE_FULL, "8 MiB");
 }
 
-static void wrong_numbers_of_keys_are_refused(void **state)
+CASE(wrong_numbers_of_keys_are_refused)
 {
 	open_with((struct store_options){ 0 });
 	bed_ask(&x, STORE_SET, "", "1");
@@ -68,7 +70,7 @@ static void wrong_numbers_of_keys_are_refused(void **state)
 	assert_refused(STORE_INVALID, "unknown");
 }
 
-static void number_of_keys_is_limited_and_delete_makes_room(void **state)
+CASE(number_of_keys_is_limited_and_delete_makes_room)
 {
 	open_with((struct store_options){ .keys = 2 });
 	bed_add(&x, "a", 1);
@@ -87,7 +89,7 @@ static void number_of_keys_is_limited_and_delete_makes_room(void **state)
 	assert_int_equal(x.number, 1);
 }
 
-static void bytes_are_limited_and_come_back(void **state)
+CASE(bytes_are_limited_and_come_back)
 {
 	open_with((struct store_options){ .bytes = 1 << 20 });
 	for (int i = 0; i < 10; i++) {
@@ -102,7 +104,7 @@ static void bytes_are_limited_and_come_back(void **state)
 	}
 }
 
-static void budget_of_the_step_is_a_limit_too(void **state)
+CASE(budget_of_the_step_is_a_limit_too)
 {
 	struct budget budget;
 
@@ -120,7 +122,7 @@ static void budget_of_the_step_is_a_limit_too(void **state)
 	assert_int_equal(budget.used, 0);
 }
 
-static void waits_of_a_client_take_bytes_and_give_them_back(void **state)
+CASE(waits_of_a_client_take_bytes_and_give_them_back)
 {
 	open_with((struct store_options){ .bytes = 100000 });
 	for (int round = 0; round < 3; round++) {
@@ -135,20 +137,4 @@ static void waits_of_a_client_take_bytes_and_give_them_back(void **state)
 		bed_hang_up(&x);
 		bed_client(&b, &x, STORE_SYNC);
 	}
-}
-
-#define CASE(f) cmocka_unit_test_teardown(f, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(long_keys_and_values_are_refused),
-		CASE(wrong_numbers_of_keys_are_refused),
-		CASE(number_of_keys_is_limited_and_delete_makes_room),
-		CASE(bytes_are_limited_and_come_back),
-		CASE(budget_of_the_step_is_a_limit_too),
-		CASE(waits_of_a_client_take_bytes_and_give_them_back),
-	};
-
-	return cmocka_run_group_tests_name("store limits", tests, NULL, NULL);
 }

@@ -48,7 +48,9 @@ static void missing(uint32_t rank, const char *name, const char *text)
 	assert_string_equal(c[rank].text, text);
 }
 
-static void barrier_ends_with_the_last_rank_again_and_again(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(barrier_ends_with_the_last_rank_again_and_again)
 {
 	for (int i = 0; i < 3; i++) {
 		enter(2, "b");
@@ -60,7 +62,7 @@ static void barrier_ends_with_the_last_rank_again_and_again(void **state)
 	}
 }
 
-static void names_are_apart(void **state)
+CASE(names_are_apart)
 {
 	enter(0, "a");
 	enter(1, "b");
@@ -70,7 +72,7 @@ static void names_are_apart(void **state)
 	missing(1, "c", "ranks 0-2 (node n0)");
 }
 
-static void gather_brings_values_in_rank_order(void **state)
+CASE(gather_brings_values_in_rank_order)
 {
 	bed_meet(&c[2], "g", 2, "two");
 	bed_meet(&c[0], "g", 0, "");
@@ -84,7 +86,7 @@ static void gather_brings_values_in_rank_order(void **state)
 	}
 }
 
-static void barrier_does_not_end_by_a_client_that_has_gone(void **state)
+CASE(barrier_does_not_end_by_a_client_that_has_gone)
 {
 	enter(0, "b");
 	bed_hang_up(&c[0]);
@@ -98,7 +100,7 @@ static void barrier_does_not_end_by_a_client_that_has_gone(void **state)
 		assert_ok(rank);
 }
 
-static void rank_enters_once(void **state)
+CASE(rank_enters_once)
 {
 	enter(0, "b");
 	bed_meet(&c[1], "b", 0, NULL);
@@ -108,7 +110,7 @@ static void rank_enters_once(void **state)
 	missing(1, "b", "ranks 1-2 (node n0)");
 }
 
-static void rank_that_ends_fails_the_barriers_that_miss_it(void **state)
+CASE(rank_that_ends_fails_the_barriers_that_miss_it)
 {
 	enter(0, "b");
 	bed_meet(&c[1], "g\n", 1, "value");
@@ -121,7 +123,7 @@ static void rank_that_ends_fails_the_barriers_that_miss_it(void **state)
 	assert_failed(0, STORE_FAILED, "barrier later cannot end: rank 1 (node n0) exited with exit code 5 and is not in it");
 }
 
-static void rank_that_ends_in_a_barrier_is_missing(void **state)
+CASE(rank_that_ends_in_a_barrier_is_missing)
 {
 	enter(0, "b");
 	enter(1, "b");
@@ -132,7 +134,7 @@ static void rank_that_ends_in_a_barrier_is_missing(void **state)
 	assert_failed(0, STORE_FAILED, "barrier b cannot end: rank 1 (node n0) exited and is not in it");
 }
 
-static void many_different_ends_are_remembered_in_bounded_memory(void **state)
+CASE(many_different_ends_are_remembered_in_bounded_memory)
 {
 	char how[32];
 
@@ -149,22 +151,4 @@ static void many_different_ends_are_remembered_in_bounded_memory(void **state)
 	}
 	enter(0, "b");
 	assert_failed(0, STORE_FAILED, "barrier b cannot end: rank 1 (node n0) has ended and is not in it");
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(barrier_ends_with_the_last_rank_again_and_again),
-		CASE(names_are_apart),
-		CASE(gather_brings_values_in_rank_order),
-		CASE(barrier_does_not_end_by_a_client_that_has_gone),
-		CASE(rank_enters_once),
-		CASE(rank_that_ends_fails_the_barriers_that_miss_it),
-		CASE(rank_that_ends_in_a_barrier_is_missing),
-		CASE(many_different_ends_are_remembered_in_bounded_memory),
-	};
-
-	return cmocka_run_group_tests_name("store meetings", tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static uint16_t port_of(int fd, bool peer)
 	return a.sin_port;
 }
 
-static void own_client_is_accepted(void **state)
+TEST_WITH(own_client_is_accepted, open_listener, close_listener)
 {
 	int client, fd = connect_one();
 
@@ -105,7 +105,7 @@ static void own_client_is_accepted(void **state)
 }
 
 /* Clients behind it are for the process that serves them. */
-static void second_client_is_left_alone(void **state)
+TEST_WITH(second_client_is_left_alone, open_listener, close_listener)
 {
 	int client, first = connect_one(), second = connect_one();
 
@@ -116,7 +116,7 @@ static void second_client_is_left_alone(void **state)
 	close(second);
 }
 
-static void connections_of_other_users_are_closed_at_once(void **state)
+TEST_WITH(connections_of_other_users_are_closed_at_once, open_listener, close_listener)
 {
 	int client, fds[MANY];
 
@@ -131,7 +131,7 @@ static void connections_of_other_users_are_closed_at_once(void **state)
 	}
 }
 
-static void own_client_behind_others_is_accepted(void **state)
+TEST_WITH(own_client_behind_others_is_accepted, open_listener, close_listener)
 {
 	pid_t pids[FEW];
 	int client, fd;
@@ -151,7 +151,7 @@ static void own_client_behind_others_is_accepted(void **state)
 	close(fd);
 }
 
-static void client_that_has_hung_up_is_closed(void **state)
+TEST_WITH(client_that_has_hung_up_is_closed, open_listener, close_listener)
 {
 	struct linger at_once = { .l_onoff = 1 };
 	int client, fd = connect_one();
@@ -162,29 +162,9 @@ static void client_that_has_hung_up_is_closed(void **state)
 	assert_false(waits());
 }
 
-static void nobody_waits(void **state)
+TEST_WITH(nobody_waits, open_listener, close_listener)
 {
 	int client;
 
 	assert_false(accept_user(listener, getuid(), &client));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(own_client_is_accepted, open_listener,
-						close_listener),
-		cmocka_unit_test_setup_teardown(second_client_is_left_alone,
-						open_listener, close_listener),
-		cmocka_unit_test_setup_teardown(connections_of_other_users_are_closed_at_once,
-						open_listener, close_listener),
-		cmocka_unit_test_setup_teardown(own_client_behind_others_is_accepted,
-						open_listener, close_listener),
-		cmocka_unit_test_setup_teardown(client_that_has_hung_up_is_closed,
-						open_listener, close_listener),
-		cmocka_unit_test_setup_teardown(nobody_waits, open_listener,
-						close_listener),
-	};
-
-	return cmocka_run_group_tests_name("accept-user", tests, NULL, NULL);
 }

@@ -136,13 +136,13 @@ static void expect_case(size_t i)
 	leaf_free(&leaf);
 }
 
-static void the_right_groups_are_found(void **state)
+TEST(the_right_groups_are_found)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		expect_case(i);
 }
 
-static void too_long_a_path_is_an_error(void **state)
+TEST(too_long_a_path_is_an_error)
 {
 	char *text = malloc(2 * PATH_MAX);
 	struct leaf leaf;
@@ -337,7 +337,7 @@ static void end_under_lock(const struct site *site)
 	end(&s);
 }
 
-static void nothing_is_left(void **state)
+TEST(nothing_is_left)
 {
 	unsigned int tried = 0;
 
@@ -352,7 +352,7 @@ static void nothing_is_left(void **state)
 }
 
 /* Slurm has tried to remove it, and it is nobody's to kill: slurmstepd may be there. */
-static void the_step_of_a_confined_program_goes_once_empty(void **state)
+TEST(the_step_of_a_confined_program_goes_once_empty)
 {
 	struct step s;
 	pid_t pid;
@@ -371,7 +371,7 @@ static void the_step_of_a_confined_program_goes_once_empty(void **state)
 }
 
 /* Another step of the job goes on. */
-static void a_job_with_another_step_stays(void **state)
+TEST(a_job_with_another_step_stays)
 {
 	struct step s;
 
@@ -420,7 +420,7 @@ static void expect_copy(const char *dir, const char *name, const char *text,
 	assert_int_equal(unlink(path), 0);
 }
 
-static void a_confined_program_has_the_cpuset_of_the_ranks(void **state)
+TEST(a_confined_program_has_the_cpuset_of_the_ranks)
 {
 	char dir[] = "/tmp/pmi2x-leaf-test-XXXXXX", user[64], own[64];
 
@@ -438,7 +438,7 @@ static void a_confined_program_has_the_cpuset_of_the_ranks(void **state)
 }
 
 /* Or it would run on the processors of the job's other steps. */
-static void a_cpuset_that_cannot_be_copied_is_an_error(void **state)
+TEST(a_cpuset_that_cannot_be_copied_is_an_error)
 {
 	char dir[] = "/tmp/pmi2x-leaf-test-XXXXXX", user[64], own[64], cpus[64];
 	struct leaf leaf = { .own = 1, .copies_cpuset = true };
@@ -458,7 +458,7 @@ static void a_cpuset_that_cannot_be_copied_is_an_error(void **state)
 }
 
 /* All of several directories are made, or none. */
-static void none_of_several_is_left(void **state)
+TEST(none_of_several_is_left)
 {
 	char dir[] = "/tmp/pmi2x-leaf-test-XXXXXX", first[64], second[64];
 	struct leaf leaf = { .own = 2 };
@@ -470,20 +470,4 @@ static void none_of_several_is_left(void **state)
 	leaf.dirs[1] = second;
 	assert_int_equal(leaf_make(&leaf), -ENOENT);
 	assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_right_groups_are_found),
-		cmocka_unit_test(too_long_a_path_is_an_error),
-		cmocka_unit_test(none_of_several_is_left),
-		cmocka_unit_test(nothing_is_left),
-		cmocka_unit_test(the_step_of_a_confined_program_goes_once_empty),
-		cmocka_unit_test(a_job_with_another_step_stays),
-		cmocka_unit_test(a_confined_program_has_the_cpuset_of_the_ranks),
-		cmocka_unit_test(a_cpuset_that_cannot_be_copied_is_an_error),
-	};
-
-	return cmocka_run_group_tests_name("leaf", tests, NULL, NULL);
 }

@@ -166,7 +166,7 @@ static int asks_and_reads_late(int setup, int fd, const struct agent_fds *fds)
 }
 
 /* All have ended, and each answer was made, before the agent reads the first. */
-static void no_rank_end_is_lost_while_the_agent_does_not_read(void **state)
+TEST(no_rank_end_is_lost_while_the_agent_does_not_read)
 {
 	sem_init(&may_read, 0, 0);
 	start(asks_and_reads_late);
@@ -192,7 +192,7 @@ static int sends_descriptor(int setup, int fd, const struct agent_fds *fds)
 }
 
 /* The message is not received, so nothing waits for the descriptor's close. */
-static void descriptor_of_the_agent_does_not_stop_the_supervisor(void **state)
+TEST(descriptor_of_the_agent_does_not_stop_the_supervisor)
 {
 	sem_init(&may_read, 0, 0);
 	start(sends_descriptor);
@@ -207,7 +207,7 @@ static void descriptor_of_the_agent_does_not_stop_the_supervisor(void **state)
 }
 
 /* The rank is refused, and its message with it. */
-static void descriptor_of_a_rank_does_not_stop_the_supervisor(void **state)
+TEST(descriptor_of_a_rank_does_not_stop_the_supervisor)
 {
 	start(NULL);
 	lingering_open(&node.descriptor);
@@ -238,7 +238,7 @@ static int leaves_descriptor(int setup, int fd, const struct agent_fds *fds)
 	return end(setup, fd, fds);
 }
 
-static void descriptor_where_ranks_register_does_not_stop_the_end(void **state)
+TEST(descriptor_where_ranks_register_does_not_stop_the_end)
 {
 	start(leaves_descriptor);
 	lingering_open(&node.descriptor);
@@ -247,16 +247,4 @@ static void descriptor_where_ranks_register_does_not_stop_the_end(void **state)
 	sem_wait(&node.given);
 	stop();
 	lingering_close(&node.descriptor);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_rank_end_is_lost_while_the_agent_does_not_read),
-		cmocka_unit_test(descriptor_of_the_agent_does_not_stop_the_supervisor),
-		cmocka_unit_test(descriptor_of_a_rank_does_not_stop_the_supervisor),
-		cmocka_unit_test(descriptor_where_ranks_register_does_not_stop_the_end),
-	};
-
-	return cmocka_run_group_tests_name("supervisor-channel", tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void hear_who(struct child *c, char *text, size_t size)
 	child_text(text, size, &m);
 }
 
-static void started_program_is_no_child_of_the_caller(void **state)
+TEST(started_program_is_no_child_of_the_caller)
 {
 	struct child c = CHILD_NONE;
 	int pid, parent, group, session, file = open("/proc/self/exe", O_PATH);
@@ -89,7 +89,7 @@ static void started_program_is_no_child_of_the_caller(void **state)
 	close(file);
 }
 
-static void started_program_can_be_killed(void **state)
+TEST(started_program_can_be_killed)
 {
 	struct child c = CHILD_NONE;
 	int file = open("/proc/self/exe", O_PATH);
@@ -110,7 +110,7 @@ static void started_program_can_be_killed(void **state)
 	close(file);
 }
 
-static void file_that_is_no_program_is_an_error(void **state)
+TEST(file_that_is_no_program_is_an_error)
 {
 	struct child c = CHILD_NONE;
 	int file = open("/dev/null", O_PATH);
@@ -126,12 +126,5 @@ static void file_that_is_no_program_is_an_error(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(started_program_is_no_child_of_the_caller),
-		cmocka_unit_test(started_program_can_be_killed),
-		cmocka_unit_test(file_that_is_no_program_is_an_error),
-	};
-
-	return argc == ARGS ? say_who(argv) :
-			      cmocka_run_group_tests(tests, NULL, NULL);
+	return argc == ARGS ? say_who(argv) : unit_run(NULL, NULL, NULL);
 }

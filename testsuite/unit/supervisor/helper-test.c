@@ -177,7 +177,7 @@ static void run(const char *what, enum supervisor_topology when)
 	close_node(&n);
 }
 
-static void a_file_is_there_until_the_step_ends(void **state)
+TEST(a_file_is_there_until_the_step_ends)
 {
 	NOT_EMULATED("execution of another program for that processor");
 	run("well", TOPOLOGY_START_ASKED);
@@ -201,7 +201,7 @@ static void fails(const char *what, const char *path, const char *said)
 }
 
 /* Slurm kills a helper that has just begun with the step. */
-static void helper_that_dies_with_its_step_is_not_reported(void **state)
+TEST(helper_that_dies_with_its_step_is_not_reported)
 {
 	struct node n;
 
@@ -215,7 +215,7 @@ static void helper_that_dies_with_its_step_is_not_reported(void **state)
 	assert_string_equal(n.text, "");
 }
 
-static void helper_that_fails_is_named_with_its_reason(void **state)
+TEST(helper_that_fails_is_named_with_its_reason)
 {
 	NOT_EMULATED("execution of another program for that processor");
 	fails("silent", NULL, "pmi2x-topology was killed");
@@ -226,7 +226,7 @@ static void helper_that_fails_is_named_with_its_reason(void **state)
 	fails("well", "/nowhere/t.xml", "cannot write /nowhere/t.xml: No such file");
 }
 
-static void one_that_hangs_ends_with_the_step(void **state)
+TEST(one_that_hangs_ends_with_the_step)
 {
 	int alive[2];
 	struct node n;
@@ -242,7 +242,7 @@ static void one_that_hangs_ends_with_the_step(void **state)
 	close(alive[0]);
 }
 
-static void task_starts_without_a_topology_that_hangs(void **state)
+TEST(task_starts_without_a_topology_that_hangs)
 {
 	struct node n;
 
@@ -252,7 +252,7 @@ static void task_starts_without_a_topology_that_hangs(void **state)
 	close_node(&n);
 }
 
-static void step_without_topology_starts_no_helper(void **state)
+TEST(step_without_topology_starts_no_helper)
 {
 	struct node n;
 
@@ -262,18 +262,4 @@ static void step_without_topology_starts_no_helper(void **state)
 	assert_int_not_equal(answered.code, 0);
 	assert_null(supervisor_topology_file(n.supervisor, -1));
 	close_node(&n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_is_there_until_the_step_ends),
-		cmocka_unit_test(helper_that_fails_is_named_with_its_reason),
-		cmocka_unit_test(helper_that_dies_with_its_step_is_not_reported),
-		cmocka_unit_test(one_that_hangs_ends_with_the_step),
-		cmocka_unit_test(task_starts_without_a_topology_that_hangs),
-		cmocka_unit_test(step_without_topology_starts_no_helper),
-	};
-
-	return cmocka_run_group_tests_name("supervisor-helper", tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static int speaks_nonsense(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-static void nonsense_ends_the_step_by_name(void **state)
+TEST(nonsense_ends_the_step_by_name)
 {
 	struct cluster c;
 
@@ -78,7 +78,7 @@ static int dies(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-static void a_silent_death_ends_the_step_by_name(void **state)
+TEST(a_silent_death_ends_the_step_by_name)
 {
 	struct cluster c;
 
@@ -119,7 +119,7 @@ static int is_ready_and_dies(int setup, int fd, const struct agent_fds *fds)
 }
 
 /* Before it has left slurmstepd's processes it is killed with them. */
-static void a_death_with_the_step_is_no_fault(void **state)
+TEST(a_death_with_the_step_is_no_fault)
 {
 	const struct pmi_exit lives = { .status = 0 };
 	const struct pmi_exit ended = { .status = 9 };
@@ -139,7 +139,7 @@ static int crashes(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-static void a_crash_is_told_with_its_signal(void **state)
+TEST(a_crash_is_told_with_its_signal)
 {
 	struct cluster c;
 
@@ -154,7 +154,7 @@ static int is_of_another_release(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-static void another_release_is_named(void **state)
+TEST(another_release_is_named)
 {
 	struct cluster c;
 
@@ -191,7 +191,7 @@ static unsigned count(const char *in, const char *what)
 	return n;
 }
 
-static void a_flood_is_bounded_and_one_reason_counts(void **state)
+TEST(a_flood_is_bounded_and_one_reason_counts)
 {
 	struct cluster c;
 
@@ -226,7 +226,7 @@ static int hears_to_leave_and_stays(int setup, int fd, const struct agent_fds *f
 	return 0;
 }
 
-static void an_agent_does_not_outstay_its_job(void **state)
+TEST(an_agent_does_not_outstay_its_job)
 {
 	struct cluster c;
 
@@ -238,19 +238,4 @@ static void an_agent_does_not_outstay_its_job(void **state)
 	cluster_close(&c);
 	assert_int_equal(c.job_asked, 1);
 	assert_string_equal(c.killed, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nonsense_ends_the_step_by_name),
-		cmocka_unit_test(a_silent_death_ends_the_step_by_name),
-		cmocka_unit_test(a_death_with_the_step_is_no_fault),
-		cmocka_unit_test(a_crash_is_told_with_its_signal),
-		cmocka_unit_test(another_release_is_named),
-		cmocka_unit_test(a_flood_is_bounded_and_one_reason_counts),
-		cmocka_unit_test(an_agent_does_not_outstay_its_job),
-	};
-
-	return cmocka_run_group_tests_name("supervisor-hostile", tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static struct variables of(const char *gds)
 	return v;
 }
 
-static void a_release_finds_its_address(void **state)
+TEST(a_release_finds_its_address)
 {
 	struct variables v = of("hash");
 
@@ -51,7 +51,7 @@ static void a_release_finds_its_address(void **state)
 	assert_true(has(&v, "PMIX_NAMESPACE=pmi2x.7.0"));
 }
 
-static void files_are_named_where_they_are(void **state)
+TEST(files_are_named_where_they_are)
 {
 	struct variables v = of("ds21");
 
@@ -59,7 +59,7 @@ static void files_are_named_where_they_are(void **state)
 	assert_true(has(&v, PMIX_ENV_DS21 "=/spool/dir/ds21"));
 }
 
-static void without_files_the_server_is_asked(void **state)
+TEST(without_files_the_server_is_asked)
 {
 	static const char *const words[] = { "hash", "none" };
 
@@ -71,22 +71,10 @@ static void without_files_the_server_is_asked(void **state)
 	}
 }
 
-static void automatic_gds_sets_no_variable(void **state)
+TEST(automatic_gds_sets_no_variable)
 {
 	struct variables v = of("auto");
 
 	assert_false(has(&v, "PMIX_GDS_MODULE"));
 	assert_false(has(&v, PMIX_ENV_DS21));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_release_finds_its_address),
-		cmocka_unit_test(files_are_named_where_they_are),
-		cmocka_unit_test(without_files_the_server_is_asked),
-		cmocka_unit_test(automatic_gds_sets_no_variable),
-	};
-
-	return cmocka_run_group_tests_name("pmix-env", tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static struct supervisor *start(const struct pmi_step *step, const char *dir,
 	return s;
 }
 
-static void programs_of_a_stuck_supervisor_end(void **state)
+TEST(programs_of_a_stuck_supervisor_end)
 {
 	static const uint32_t ranks[] = { 0 }, count = 1;
 	static const uint32_t *all[] = { ranks };
@@ -136,13 +136,9 @@ static void programs_of_a_stuck_supervisor_end(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs_of_a_stuck_supervisor_end),
-	};
-
 	if (!strcmp(argv[0], "pmi2x-agent"))
 		return ends_the_step();
 	if (!strcmp(argv[0], "pmi2x-pmixd"))
 		return serve_nobody();
-	return cmocka_run_group_tests_name("supervisor-stuck", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

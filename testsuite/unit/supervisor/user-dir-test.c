@@ -53,7 +53,7 @@ static int make(const char *name)
 	return fd;
 }
 
-static void only_its_user_may_enter(void **state)
+TEST(only_its_user_may_enter)
 {
 	mode_t before = umask(0777);
 	int fd = make(path);
@@ -66,7 +66,7 @@ static void only_its_user_may_enter(void **state)
 	assert_false(is_there(path));
 }
 
-static void links_are_removed_and_not_followed(void **state)
+TEST(links_are_removed_and_not_followed)
 {
 	int fd = make(path);
 
@@ -80,7 +80,7 @@ static void links_are_removed_and_not_followed(void **state)
 }
 
 /* Names that it gives itself are taken there already. */
-static void no_depth_is_too_deep(void **state)
+TEST(no_depth_is_too_deep)
 {
 	int fd = make(path), at = dup(fd), next;
 
@@ -99,7 +99,7 @@ static void no_depth_is_too_deep(void **state)
 	assert_false(is_there(path));
 }
 
-static void remains_of_a_killed_process_are_removed_by_the_next(void **state)
+TEST(remains_of_a_killed_process_are_removed_by_the_next)
 {
 	int fd = make(path);
 
@@ -136,7 +136,7 @@ static unsigned int count_files(const char *name)
 }
 
 /* A user who leaves many files behind delays others' steps by no more than that. */
-static void stale_files_are_removed_a_limited_number_at_a_time(void **state)
+TEST(stale_files_are_removed_a_limited_number_at_a_time)
 {
 	const unsigned int files = USER_DIR_STALE_MAX + 100;
 	char third[64];
@@ -192,7 +192,7 @@ static bool has_openat2(void)
 #endif
 }
 
-static void mounts_of_the_user_are_not_waited_for(void **state)
+TEST(mounts_of_the_user_are_not_waited_for)
 {
 	char sub[80];
 	int status, n = 0;
@@ -214,7 +214,7 @@ static void mounts_of_the_user_are_not_waited_for(void **state)
 	assert_int_equal(n, 2);
 }
 
-static void one_in_use_is_left_alone(void **state)
+TEST(one_in_use_is_left_alone)
 {
 	int fd = make(path), left = make(other);
 
@@ -231,15 +231,5 @@ static void one_in_use_is_left_alone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_its_user_may_enter),
-		cmocka_unit_test(links_are_removed_and_not_followed),
-		cmocka_unit_test(no_depth_is_too_deep),
-		cmocka_unit_test(remains_of_a_killed_process_are_removed_by_the_next),
-		cmocka_unit_test(stale_files_are_removed_a_limited_number_at_a_time),
-		cmocka_unit_test(mounts_of_the_user_are_not_waited_for),
-		cmocka_unit_test(one_in_use_is_left_alone),
-	};
-
-	return cmocka_run_group_tests_name("user-dir", tests, make_top, remove_top);
+	return unit_run(NULL, make_top, remove_top);
 }

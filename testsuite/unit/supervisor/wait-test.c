@@ -136,7 +136,7 @@ static void run(struct node *n)
 	assert_int_equal(rmdir(place), 0);
 }
 
-static void a_dead_agent_ends_the_step_by_name(void **state)
+TEST(a_dead_agent_ends_the_step_by_name)
 {
 	struct node n = {};
 
@@ -147,7 +147,7 @@ static void a_dead_agent_ends_the_step_by_name(void **state)
 }
 
 /* Slurm kills the agent with the step, of which it ends no rank that has not begun. */
-static void ranks_of_a_step_that_ends_do_not_begin(void **state)
+TEST(ranks_of_a_step_that_ends_do_not_begin)
 {
 	struct node n = { .exit.by_launcher = true };
 
@@ -158,7 +158,7 @@ static void ranks_of_a_step_that_ends_do_not_begin(void **state)
 }
 
 /* Before, the cgroups of the step are not there, in which pmi2x-pmixd has to be. */
-static void pmixd_is_not_due_before_a_rank_has_come(void **state)
+TEST(pmixd_is_not_due_before_a_rank_has_come)
 {
 	static struct supervisor s = {
 		.options.pmix.when = PMIX_START_EARLY,
@@ -183,15 +183,9 @@ static void pmixd_is_not_due_before_a_rank_has_come(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_dead_agent_ends_the_step_by_name),
-		cmocka_unit_test(ranks_of_a_step_that_ends_do_not_begin),
-		cmocka_unit_test(pmixd_is_not_due_before_a_rank_has_come),
-	};
-
 	if (!strcmp(argv[0], "pmi2x-agent"))
 		return die_as_agent();
 	if (!strcmp(argv[0], "pmi2x-pmixd"))
 		return serve_nobody();
-	return cmocka_run_group_tests_name("supervisor-wait", tests, NULL, NULL);
+	return unit_run(NULL, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #define LENGTHS 100
 
-static void vectors_of_the_standard_are_met(void **state)
+TEST(vectors_of_the_standard_are_met)
 {
 	static const char *const pairs[][2] = {
 		{ "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
@@ -25,7 +25,7 @@ static void vectors_of_the_standard_are_met(void **state)
 	}
 }
 
-static void all_bytes_come_back(void **state)
+TEST(all_bytes_come_back)
 {
 	unsigned char data[256 + LENGTHS], back[BASE64_LEN(sizeof(data)) / 4 * 3];
 	char text[BASE64_LEN(sizeof(data))];
@@ -39,7 +39,7 @@ static void all_bytes_come_back(void **state)
 	}
 }
 
-static void other_text_is_refused(void **state)
+TEST(other_text_is_refused)
 {
 	static const char *const texts[] = {
 		"Zg", "Zg=", "Zg==Zg==", "Z g=", "====", "Zm9\x80", "=m9v", "Zg=v",
@@ -48,15 +48,4 @@ static void other_text_is_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		assert_true(base64_decode(texts[i], strlen(texts[i]), out) == SIZE_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_of_the_standard_are_met),
-		cmocka_unit_test(all_bytes_come_back),
-		cmocka_unit_test(other_text_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "libutil/buf.h"
 
-static void appends_in_order(void **state)
+TEST(appends_in_order)
 {
 	struct buf b;
 
@@ -20,7 +20,7 @@ static void appends_in_order(void **state)
 	buf_free(&b);
 }
 
-static void refuses_to_pass_its_limit(void **state)
+TEST(refuses_to_pass_its_limit)
 {
 	struct buf b;
 
@@ -36,7 +36,7 @@ static void refuses_to_pass_its_limit(void **state)
 	buf_free(&b);
 }
 
-static void says_how_much_room_there_is(void **state)
+TEST(says_how_much_room_there_is)
 {
 	struct buf b;
 	size_t room;
@@ -51,7 +51,7 @@ static void says_how_much_room_there_is(void **state)
 	buf_free(&b);
 }
 
-static void consumes_from_the_front(void **state)
+TEST(consumes_from_the_front)
 {
 	struct buf b;
 
@@ -63,16 +63,4 @@ static void consumes_from_the_front(void **state)
 	assert_int_equal(b.len, 0);
 	buf_free(&b);
 	assert_null(b.data);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(appends_in_order),
-		cmocka_unit_test(refuses_to_pass_its_limit),
-		cmocka_unit_test(says_how_much_room_there_is),
-		cmocka_unit_test(consumes_from_the_front),
-	};
-
-	return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #define BEFORE 77 /* in *out */
 
-static void takes_what_is_within_the_limits(void **state)
+TEST(takes_what_is_within_the_limits)
 {
 	uint64_t large;
 	uint32_t small;
@@ -32,7 +32,7 @@ static void refuses_u32(const char *text, uint32_t min, uint32_t max)
 	assert_int_equal(out, BEFORE);
 }
 
-static void refuses_what_is_beyond_the_limits(void **state)
+TEST(refuses_what_is_beyond_the_limits)
 {
 	refuses_u32("4", 5, 7);
 	refuses_u32("8", 5, 7);
@@ -42,7 +42,7 @@ static void refuses_what_is_beyond_the_limits(void **state)
 	refuses_u32("18446744073709551621", 0, 7); /* 5, if to 64 */
 }
 
-static void refuses_what_no_64_bits_hold(void **state)
+TEST(refuses_what_no_64_bits_hold)
 {
 	static const char *const texts[] = {
 		"18446744073709551616", /* by the last digit */
@@ -56,7 +56,7 @@ static void refuses_what_no_64_bits_hold(void **state)
 	assert_int_equal(out, BEFORE);
 }
 
-static void refuses_all_but_digits(void **state)
+TEST(refuses_all_but_digits)
 {
 	static const char *const texts[] = {
 		"", " ", "-", "+", "-1", "+1", "-0", " 1", "1 ", "\t1", "1\n",
@@ -67,7 +67,7 @@ static void refuses_all_but_digits(void **state)
 		refuses_u32(texts[i], 0, UINT32_MAX);
 }
 
-static void takes_digits_up_to_what_is_none(void **state)
+TEST(takes_digits_up_to_what_is_none)
 {
 	const char *text = "12,-3,2147483648", *at = text;
 	uint64_t large = BEFORE;
@@ -86,17 +86,4 @@ static void takes_digits_up_to_what_is_none(void **state)
 	at = "-2147483648";
 	assert_true(decimal_int(&at, &number));
 	assert_true(number == INT32_MIN && !*at);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_digits_up_to_what_is_none),
-		cmocka_unit_test(takes_what_is_within_the_limits),
-		cmocka_unit_test(refuses_what_is_beyond_the_limits),
-		cmocka_unit_test(refuses_what_no_64_bits_hold),
-		cmocka_unit_test(refuses_all_but_digits),
-	};
-
-	return cmocka_run_group_tests_name("decimal", tests, NULL, NULL);
 }

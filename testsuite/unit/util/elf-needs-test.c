@@ -71,7 +71,7 @@ static int free_self(void **state)
 	return 0;
 }
 
-static void finds_the_loader_and_the_libraries(void **state)
+TEST(finds_the_loader_and_the_libraries)
 {
 	struct found found;
 
@@ -82,7 +82,7 @@ static void finds_the_loader_and_the_libraries(void **state)
 	assert_non_null(strstr(found.last, ".so"));
 }
 
-static void stops_when_that_is_enough(void **state)
+TEST(stops_when_that_is_enough)
 {
 	struct found found;
 
@@ -92,7 +92,7 @@ static void stops_when_that_is_enough(void **state)
 	assert_int_equal(found.loaders + found.libraries, 2);
 }
 
-static void refuses_what_is_no_program(void **state)
+TEST(refuses_what_is_no_program)
 {
 	char text[4096] = "#!/bin/sh\n";
 	struct file script = { (unsigned char *)text, sizeof(text) };
@@ -104,7 +104,7 @@ static void refuses_what_is_no_program(void **state)
 }
 
 /* Each byte of the headers and the dynamic section, and each length. */
-static void survives_damage(void **state)
+TEST(survives_damage)
 {
 	const struct file *self = *state;
 	struct file copy = { malloc(self->len), self->len };
@@ -123,7 +123,7 @@ static void survives_damage(void **state)
 	free(copy.bytes);
 }
 
-static void knows_its_limits(void **state)
+TEST(knows_its_limits)
 {
 	const struct file *self = *state;
 	struct file copy = { malloc(self->len), self->len };
@@ -142,7 +142,7 @@ static void knows_its_limits(void **state)
 	free(copy.bytes);
 }
 
-static void refuses_what_cannot_be_loaded_here(void **state)
+TEST(refuses_what_cannot_be_loaded_here)
 {
 	const struct file *self = *state;
 	Elf64_Ehdr *head = (Elf64_Ehdr *)self->bytes;
@@ -163,14 +163,5 @@ static void refuses_what_cannot_be_loaded_here(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_loader_and_the_libraries),
-		cmocka_unit_test(stops_when_that_is_enough),
-		cmocka_unit_test(refuses_what_is_no_program),
-		cmocka_unit_test(survives_damage),
-		cmocka_unit_test(knows_its_limits),
-		cmocka_unit_test(refuses_what_cannot_be_loaded_here),
-	};
-
-	return cmocka_run_group_tests(tests, read_self, free_self);
+	return unit_run(NULL, read_self, free_self);
 }

@@ -36,18 +36,9 @@ static unsigned fullest_bucket(uint64_t seed)
 	return most;
 }
 
-static void a_seed_spreads_names_chosen_to_collide(void **state)
+TEST(a_seed_spreads_names_chosen_to_collide)
 {
 	assert_int_equal(fullest_bucket(0), NAMES);
 	assert_true(fullest_bucket(1) < FULL);
 	assert_true(fullest_bucket(UINT64_C(0x9e3779b97f4a7c15)) < FULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_seed_spreads_names_chosen_to_collide),
-	};
-
-	return cmocka_run_group_tests_name("hash", tests, NULL, NULL);
 }

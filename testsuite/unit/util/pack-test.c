@@ -31,7 +31,7 @@ static void unpack_all(struct cursor *c)
 	unpack_bytes(c, 100, &n);
 }
 
-static void round_trip(void **state)
+TEST(round_trip)
 {
 	struct buf b;
 	struct cursor c;
@@ -51,7 +51,7 @@ static void round_trip(void **state)
 	buf_free(&b);
 }
 
-static void every_truncation_fails(void **state)
+TEST(every_truncation_fails)
 {
 	struct buf b;
 	struct cursor c;
@@ -66,7 +66,7 @@ static void every_truncation_fails(void **state)
 	buf_free(&b);
 }
 
-static void limits_are_checked(void **state)
+TEST(limits_are_checked)
 {
 	struct buf b;
 	struct cursor c;
@@ -79,15 +79,4 @@ static void limits_are_checked(void **state)
 	assert_int_equal(n, 0);
 	assert_false(cursor_ok(&c));
 	buf_free(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),
-		cmocka_unit_test(every_truncation_fails),
-		cmocka_unit_test(limits_are_checked),
-	};
-
-	return cmocka_run_group_tests_name("pack", tests, NULL, NULL);
 }

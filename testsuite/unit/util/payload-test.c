@@ -7,7 +7,7 @@
 
 #include "libutil/payload.h"
 
-static void slices_keep_the_parent_alive(void **state)
+TEST(slices_keep_the_parent_alive)
 {
 	struct payload *p = payload_copy("0123456789", 10);
 	struct payload *s = payload_slice(p, 2, 3);
@@ -20,7 +20,7 @@ static void slices_keep_the_parent_alive(void **state)
 	payload_unref(s);
 }
 
-static void vectors_join_in_order(void **state)
+TEST(vectors_join_in_order)
 {
 	struct payload_vec v, w;
 	struct payload *a = payload_copy("ab", 2), *b = payload_copy("c", 1);
@@ -46,7 +46,7 @@ static void vectors_join_in_order(void **state)
 	payload_unref(empty);
 }
 
-static void virtual_payloads_have_only_a_length(void **state)
+TEST(virtual_payloads_have_only_a_length)
 {
 	struct payload_vec v;
 	struct payload *a = payload_virtual(5), *s = payload_slice(a, 1, 2);
@@ -65,7 +65,7 @@ static void virtual_payloads_have_only_a_length(void **state)
 	payload_vec_clear(&v);
 }
 
-static void resizing_keeps_the_bytes(void **state)
+TEST(resizing_keeps_the_bytes)
 {
 	struct payload *a = payload_copy("abc", 3);
 
@@ -79,7 +79,7 @@ static void resizing_keeps_the_bytes(void **state)
 	payload_unref(a);
 }
 
-static void kept_payloads_count_against_the_budget(void **state)
+TEST(kept_payloads_count_against_the_budget)
 {
 	struct payload *p, *more, *slice;
 	struct payload_vec v;
@@ -115,17 +115,4 @@ static void kept_payloads_count_against_the_budget(void **state)
 	payload_unref(more);
 	buf_free(&buf);
 	assert_int_equal(b.used, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slices_keep_the_parent_alive),
-		cmocka_unit_test(vectors_join_in_order),
-		cmocka_unit_test(virtual_payloads_have_only_a_length),
-		cmocka_unit_test(resizing_keeps_the_bytes),
-		cmocka_unit_test(kept_payloads_count_against_the_budget),
-	};
-
-	return cmocka_run_group_tests_name("payload", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "libutil/rankset.h"
 
-static void formats_singles_and_runs(void **state)
+TEST(formats_singles_and_runs)
 {
 	const uint32_t ranks[] = {17, 1024, 1025, 1026, 2000, 2001};
 	char out[100];
@@ -15,7 +15,7 @@ static void formats_singles_and_runs(void **state)
 	assert_string_equal(rankset_format(ranks, 0, out, sizeof(out)), "");
 }
 
-static void cuts_with_an_ellipsis(void **state)
+TEST(cuts_with_an_ellipsis)
 {
 	uint32_t ranks[100];
 	char out[40];
@@ -28,14 +28,4 @@ static void cuts_with_an_ellipsis(void **state)
 	}
 	assert_string_equal(rankset_format(ranks, 100, out, 16),
 			    "0, 2, 4, 6, ...");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(formats_singles_and_runs),
-		cmocka_unit_test(cuts_with_an_ellipsis),
-	};
-
-	return cmocka_run_group_tests_name("rankset", tests, NULL, NULL);
 }
