@@ -12,6 +12,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/batch_dir.c src/dvm/cli/batch_dir.h \
 	src/dvm/cli/batch_lines.c src/dvm/cli/batch_lines.h \
 	src/dvm/cli/client.c src/dvm/cli/client.h \
+	src/dvm/cli/complete_output.c src/dvm/cli/complete_output.h \
 	src/dvm/cli/cmd_batch.c \
 	src/dvm/cli/cmd_cancel.c \
 	src/dvm/cli/cmd_down.c src/dvm/cli/cmd_nodes.c \
@@ -94,6 +95,9 @@ src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/node/mesh.c src/dvm/node/mesh.h \
 	src/dvm/node/direct_kill.c src/dvm/node/node_host.c \
 	src/dvm/node/outputs.c src/dvm/node/outputs.h \
+	src/dvm/node/output_file.c src/dvm/node/output_file.h \
+	src/dvm/node/output_writer.c src/dvm/node/output_writer.h \
+	src/dvm/common/inherited_fds.c src/dvm/common/inherited_fds.h \
 	src/dvm/node/pmix_hub.c src/dvm/node/pmix_hub.h src/dvm/common/pmix_offer.h \
 	src/dvm/node/silent.c src/dvm/node/silent.h \
 	src/dvm/node/spawn.c src/dvm/node/spawn.h \

@@ -24,7 +24,7 @@ static struct dvm_time now_of(const struct store *s)
 
 /* ---- operations of libdvm's journal ---- */
 
-static bool on_knows(void *arg, const struct journal_record *r)
+static bool on_knows(void *arg, struct journal_record *r)
 {
 	return dvm_head_knows(((struct store *)arg)->head, r);
 }

@@ -329,6 +329,28 @@ def test_output_of_a_killed_batch_comes_from_the_head(start, here, tasks):
     assert tasks.ran() == {"a": 1, "b": 1}
 
 
+def test_output_of_a_killed_batch_comes_from_the_journal(start, here, env, tasks):
+    """Neither the client nor the head lives when the same command continues."""
+    tasks.write(tasks.waiting("a") + "; seq 0 4999; echo err >&2", tasks.line("b", "sleep 600"))
+    batch = start(*LOCAL, "tasks")
+    wait_until(lambda: len(tasks.ran()) == 2)
+    batch.send_signal(signal.SIGSTOP)
+    tasks.go.touch()
+    wait_until(lambda: status(here)["ended"] == 1)
+    for pid in living(env["PMI2X_DVM_DIR"]):
+        os.kill(pid, signal.SIGKILL)
+    batch.kill()
+    batch.wait()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    tasks.write(tasks.waiting("a") + "; seq 0 4999; echo err >&2")
+    here(*LOCAL, "tasks").ok()
+    [result] = tasks.results()
+    assert result["err"] == "err\n"
+    assert result["out"].endswith("4999\n")
+    assert here("output", "tasks").ok().stdout == "".join(f"{i}\n" for i in range(5000))
+    assert tasks.ran() == {"a": 1, "b": 1}
+
+
 @pytest.fixture
 def python(prefix):
     """Where the Python client is."""

@@ -132,7 +132,8 @@ def test_output_of_lines_is_printed_without_a_dvm(dvm, tmp_path):
 
 
 def test_output_says_that_more_was_printed(one):
-    one("submit", "--wait", "sh", "-c", "head -c 5000 /dev/zero | tr '\\0' x; echo; echo y >&2").ok()
+    one("submit", "sh", "-c", "head -c 5000 /dev/zero | tr '\\0' x; echo; echo y >&2").ok()
+    one("wait").ok()
     said = one("output", "1").ok().says("only the last 4096 bytes of standard output are kept")
     assert said.stdout == 4095 * "x" + "\n"
     assert said.stderr.endswith("keeps all\ny\n")

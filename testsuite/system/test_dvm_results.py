@@ -3,15 +3,26 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 
-from dvms import dvm, env, one, there
+from dvms import dvm, env, local, one, there
 
-__all__ = ["dvm", "env", "one", "there"]
+__all__ = ["dvm", "env", "local", "one", "there"]
 
 DIES = "echo first >&2; echo last >&2; kill -SEGV $$"
 SIGNAL = "killed by signal 11 (Segmentation fault)"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    path = tmp_path / "disk"
+    path.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", path], check=False).returncode:
+        pytest.skip("tmpfs cannot be mounted: only root may")
+    yield path
+    subprocess.run(["umount", "-l", path], check=True)
 
 
 def text_of(result):
@@ -128,3 +139,77 @@ def test_results_of_an_earlier_dvm_are_kept(one, tmp_path):
     one("submit", "--wait", "true").ok()
     assert (tmp_path / "pmi2x-dvm.local.1.results.1").read_text() == "earlier\n"
     assert results(tmp_path / "pmi2x-dvm.local.1.results")[0]["command"] == "true"
+
+
+# ---- complete output ----
+
+LONG = "\n".join(map(str, range(5000))) + "\n"
+PRINTS = "seq 0 4999"
+
+
+def outputs(path):
+    return {p.name: p.read_text() for p in path.iterdir()}
+
+
+def test_output_that_is_longer_than_a_result_has_a_file(one, tmp_path):
+    (tmp_path / "tasks").write_text(f"echo short\n\n{PRINTS}\n{PRINTS} >&2; echo few; false\n")
+    said = one("batch", "tasks").failed().stderr
+    assert said.splitlines()[-2] == f"complete output of 2 tasks with more than 4 KiB: {tmp_path}/tasks.outputs"
+    assert outputs(tmp_path / "tasks.outputs") == {"3.out": LONG, "4.err": LONG}
+    assert {r["line"]: r["files"] for r in results(tmp_path / "tasks.results") if "files" in r} == {
+        3: [f"{tmp_path}/tasks.outputs/3.out"],
+        4: [f"{tmp_path}/tasks.outputs/4.err"],
+    }
+    printed = one("output", "tasks", "1", "3", "4").ok()
+    assert (printed.stdout, printed.stderr) == (f"short\n{LONG}few\n", LONG)
+    assert one("output", "2").ok().stdout == LONG
+
+
+def test_complete_output_of_an_earlier_run_is_kept(one, tmp_path):
+    (tmp_path / "tasks").write_text(PRINTS + "\n")
+    one("batch", "tasks").ok()
+    one("batch", "--again", "tasks").ok()
+    assert outputs(tmp_path / "tasks.outputs") == {"1.out": LONG, "1.1.out": LONG}
+
+
+def test_print_prints_complete_output(one, tmp_path):
+    for command in ("submit", "--wait", "--print", "seq", "0", "4999"), ("batch", "--print", "tasks"):
+        (tmp_path / "tasks").write_text(PRINTS + "\n")
+        assert one(*command).ok().stdout == LONG
+    assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.out": LONG}
+
+
+def test_results_and_output_can_be_moved_together(one, tmp_path):
+    (tmp_path / "tasks").write_text(PRINTS + "\n")
+    one("batch", "tasks").ok()
+    (tmp_path / "new").mkdir()
+    for name in "tasks.results", "tasks.outputs":
+        (tmp_path / name).rename(tmp_path / "new" / name)
+    assert one("output", "new/tasks").ok().stdout == LONG
+
+
+def test_lost_output_is_reported_and_its_end_is_kept(one, tmp_path):
+    (tmp_path / "tasks").write_text(PRINTS + "\n")
+    (tmp_path / "tasks.outputs").touch()  # no directory
+    lost = "of the output of 1 task only the last 4 KiB are kept: Not a directory"
+    one("batch", "tasks").ok().says(lost)
+    assert one("output", "tasks").ok().says(lost).stdout == LONG[-4096:]
+    assert one("output", "1").ok().says(lost).stdout == LONG[-4096:]
+
+
+def test_full_disk_costs_the_output_and_not_the_task(one, tmp_path, small_disk):
+    (tmp_path / "tasks").write_text("head -c 4000000 /dev/zero; echo ended\n")
+    (tmp_path / "tasks.outputs").symlink_to(small_disk)
+    one("batch", "tasks").ok().says("only the last 4 KiB are kept: No space left on device")
+    assert one("output", "tasks").ok().stdout.endswith("ended\n")
+
+
+def test_task_over_nodes_has_the_output_of_all_its_parts(local, tmp_path):
+    local("submit", "--wait", "-n", "2", "-N", "2", "sh", "-c", "echo rank $PMI2X_DVM_RANK").ok()
+    assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.out": "rank 0\n", "1.r1.out": "rank 1\n"}
+    assert local("output", "1").ok().stdout == "rank 0\nrank 1\n"
+
+
+def test_tasks_that_print_little_make_no_directory(one, tmp_path):
+    one("submit", "--wait", "--array", "1-20", "echo").ok()
+    assert not (tmp_path / "pmi2x-dvm.local.outputs").exists()

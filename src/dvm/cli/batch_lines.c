@@ -10,8 +10,10 @@
 #include <uthash.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/complete_output.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/core/history.h"
+#include "dvm/json/text.h"
 #include "libutil/array.h"
 
 struct known_line {
@@ -121,19 +123,47 @@ static void add_pending(struct batch_lines *b, const char *text, json_int_t id, 
 	k->pending[k->npending++] = b->npending++;
 }
 
-/* The journal has no output of a task. */
-static json_t *result_of_journal(const struct history_task *t)
+static void set_output(json_t *o, const char *key, const struct dvm_bytes *bytes)
+{
+	if (bytes->len)
+		json_object_set_new(o, key, text_of_bytes(bytes->data, bytes->len));
+}
+
+static void set_files(json_t *o, const struct journal_end *e, const char *results)
+{
+	char *dir = complete_output_dir(results);
+	json_t *list = json_array();
+
+	for (const char *n = dvm_texts_next(&e->files, NULL); n; n = dvm_texts_next(&e->files, n))
+		json_array_append_new(list, json_sprintf("%s/%s", dir, n));
+	json_object_set_new(o, "files", list);
+	set_output(o, "files_lost", &e->unkept);
+	free(dir);
+}
+
+static void set_all_output(json_t *o, const struct journal_end *e, const char *results)
+{
+	if (e->output == JOURNAL_OUTPUT_LOST)
+		json_object_set_new(o, "output_lost", json_true());
+	set_output(o, "out", &e->out);
+	set_output(o, "err", &e->err);
+	if (e->files.len || e->unkept.len)
+		set_files(o, e, results);
+}
+
+static json_t *result_of_journal(const struct history_task *t, const char *results)
 {
 	const struct journal_end *e = &t->end;
 	json_t *why = json_stringn(e->why.len ? e->why.data : "", e->why.len);
-	json_t *o = json_pack("{s:I,s:s,s:i,s:[f,f,f,f],s:o?,s:b}",
+	json_t *o = json_pack("{s:I,s:s,s:i,s:[f,f,f,f],s:o?}",
 		"id", (json_int_t)t->submit.task, "state", history_state_name(t->state),
 		"code", history_code(t), "t", t->submit.submitted_ns / 1e9,
 		t->start.placed_ns / 1e9, e->started_ns / 1e9, e->ended_ns / 1e9,
-		"why", e->why.len ? why : NULL, "output_lost", 1);
+		"why", e->why.len ? why : NULL);
 
 	if (!e->why.len)
 		json_decref(why);
+	set_all_output(o, e, results);
 	return o;
 }
 
@@ -141,12 +171,13 @@ static json_t *result_of_journal(const struct history_task *t)
 static void add_result(const struct batch_lines *b, struct results_file *out,
 		       const struct history_task *t, const struct sent_task *of)
 {
-	json_t *o = b->find ? b->find(b->arg, (json_int_t)t->submit.task) : NULL;
+	json_t *o;
 
+	if (out->fd < 0)
+		return;
+	o = b->find ? b->find(b->arg, (json_int_t)t->submit.task) : NULL;
 	if (!o)
-		o = result_of_journal(t);
-	else if (!json_object_get(o, "out") && !json_object_get(o, "err"))
-		json_object_set_new(o, "output_lost", json_true()); /* by a head before */
+		o = result_of_journal(t, out->path);
 	results_file_add(out, of, o);
 	json_decref(o);
 }

@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 #include "dvm/cli/results_file.h"
+#include "dvm/core/dvm_msg.h"
 
-#define LINE_RETRY ((json_int_t)1 << 40) /* in "line" of a task: it had failed before */
+#define LINE_RETRY ((json_int_t)DVM_LINE_MASK + 1) /* in "line" of a task: it had failed before */
 
 struct known_line;
 struct known_id;
@@ -44,7 +45,7 @@ enum line_state { LINE_NEW, LINE_DONE, LINE_FAILED, LINE_PENDING };
 void batch_lines_read_results(struct batch_lines *b, const char *path);
 /*
  * The journal in a directory, tasks after `ignore`: results that are not written down are
- * added to `out`, from find or as the journal has them, without output.
+ * added to `out`, from find or as the journal has them.
  */
 void batch_lines_read_journal(struct batch_lines *b, const char *dir, uint64_t ignore,
 			      struct results_file *out);

@@ -80,8 +80,8 @@ const char *event_name(json_t *event);
 
 /*
  * A profile of this process: its directory and environment, under a name that is the
- * same for the same.
+ * same for the same. outputs: the directory for complete output of its tasks, or NULL.
  */
-json_t *make_profile(void);
+json_t *make_profile(const char *outputs);
 
 #endif

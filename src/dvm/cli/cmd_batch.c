@@ -15,6 +15,7 @@
 
 #include "dvm/cli/batch_dir.h"
 #include "dvm/cli/batch_lines.h"
+#include "dvm/cli/complete_output.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/last_client.h"
@@ -462,6 +463,8 @@ int cmd_batch(int argc, char **argv)
 	submission_open_report(&b.s); /* report invalid options before a DVM is started */
 	batch_dir_open(&b.dir, argv[optind], b.s.journal);
 	b.s.named_results = !b.dir.results;
+	if (b.dir.results)
+		b.s.outputs = complete_output_dir(b.dir.results);
 	b.over = b.s.again || b.dir.finished;
 	take_dvm(&b);
 	interrupt_catch();

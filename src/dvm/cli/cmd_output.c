@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/complete_output.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/options.h"
 #include "dvm/cli/output_results.h"
@@ -68,13 +69,15 @@ static void print_end(json_t *task, const char *key, const char *what, FILE *to)
 	size_t len;
 	char *bytes = get_bytes(json_object_get(task, key), &len);
 
-	if (len == DVM_TAIL_MAX)
+	if (len == DVM_TAIL_MAX && !json_object_get(task, "files_lost"))
 		fprintf(stderr, "pmi2x-dvm: only the last %d bytes of %s are kept; --output FILE keeps all\n",
 			DVM_TAIL_MAX, what);
 	if (fwrite(bytes, 1, len, to) != len || fflush(to))
 		die_written();
 	free(bytes);
 }
+
+static struct printed_output printed; /* from files of complete output */
 
 static void print_stream(json_t *task, const char *file, const char *key, const char *what,
 			 FILE *to)
@@ -83,7 +86,7 @@ static void print_stream(json_t *task, const char *file, const char *key, const 
 
 	if (*path)
 		copy_files(task, path, to);
-	else
+	else if (!complete_output_print(task, key, NULL, &printed, to))
 		print_end(task, key, what, to);
 }
 
@@ -131,6 +134,7 @@ static int output_of_task(const char *dvm, const char *task_number)
 	print_stream(task, "error", "err", "standard error", stderr);
 	if (fflush(stdout))
 		die_written();
+	complete_output_say(&printed);
 	json_decref(event);
 	conn_close(c);
 	return 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/complete_output.h"
 #include "dvm/cli/number_list.h"
 #include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
@@ -32,7 +33,9 @@ struct reading {
 	bool failed;
 	struct entry *entries;
 	size_t n, cap;
-	size_t cut, lost; /* results whose output is not whole, or missing */
+	const char *file;      /* of results */
+	struct printed_output printed;
+	size_t lost; /* results whose output is missing */
 };
 
 static bool is_named(const struct reading *r, uint64_t line)
@@ -113,25 +116,23 @@ static bool is_superseded(const struct reading *r, size_t i)
 	return i + 1 < r->n && e[1].line == e->line && e[1].command == e->command;
 }
 
-static size_t print_stream(json_t *result, const char *key, FILE *to)
+static void print_stream(struct reading *r, json_t *result, const char *key, FILE *to)
 {
 	json_t *text = json_object_get(result, key);
 	size_t len = json_string_length(text);
 
+	if (complete_output_print(result, key, r->file, &r->printed, to))
+		return;
 	if (len && (fwrite(json_string_value(text), 1, len, to) != len || fflush(to)))
 		die("output cannot be written: %s", strerror(errno));
-	return len;
 }
 
 static void print_result(struct reading *r, json_t *result)
 {
-	size_t out, err;
-
 	if (r->failed && strcmp(get_text(result, "state"), "failed"))
 		return;
-	out = print_stream(result, "out", stdout);
-	err = print_stream(result, "err", stderr);
-	r->cut += out >= DVM_TAIL_MAX || err >= DVM_TAIL_MAX;
+	print_stream(r, result, "out", stdout);
+	print_stream(r, result, "err", stderr);
 	r->lost += json_is_true(json_object_get(result, "output_lost"));
 }
 
@@ -151,7 +152,7 @@ static void print_results(struct reading *r)
 }
 
 /* FILE.results, if there is one. */
-static FILE *open_results(const char *file)
+static FILE *open_results(struct reading *r, const char *file)
 {
 	char *beside;
 	FILE *in;
@@ -159,7 +160,7 @@ static FILE *open_results(const char *file)
 	if (asprintf(&beside, "%s.results", file) < 0)
 		die("out of memory");
 	in = fopen(beside, "re");
-	free(beside);
+	r->file = in ? beside : file;
 	in = in ? in : fopen(file, "re");
 	if (!in)
 		die("cannot read %s: %s", file, strerror(errno));
@@ -171,12 +172,10 @@ int output_results(const char *file, char **lines, int count, bool failed)
 	struct reading r = { .lines = lines, .count = count, .failed = failed };
 
 	check_lines(lines, count);
-	r.in = open_results(file);
+	r.in = open_results(&r, file);
 	find_results(&r);
 	print_results(&r);
-	if (r.cut)
-		fprintf(stderr, "pmi2x-dvm: the output of %zu task%s may have been longer than %d bytes: its beginning is not kept; --output FILE keeps all\n",
-			r.cut, plural((long long)r.cut), DVM_TAIL_MAX);
+	complete_output_say(&r.printed);
 	if (r.lost)
 		fprintf(stderr, "pmi2x-dvm: the output of %zu task%s was lost with an earlier run\n",
 			r.lost, plural((long long)r.lost));

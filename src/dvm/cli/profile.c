@@ -41,7 +41,7 @@ static void add_limits(json_t *profile)
 	json_object_set_new(profile, "limits", limits);
 }
 
-json_t *make_profile(void)
+json_t *make_profile(const char *outputs)
 {
 	unsigned char hash[HASH_NAME_SIZE];
 	char id[2 * HASH_NAME_SIZE + 1], cwd[DVM_TEXT_MAX], *text;
@@ -56,6 +56,8 @@ json_t *make_profile(void)
 	add_limits(p);
 	if (!p)
 		die("the name of the working directory is not UTF-8 text: change to another directory");
+	if (outputs)
+		json_object_set_new(p, "outputs", user_text("the name of the directory for output", outputs));
 	text = p ? json_dumps(p, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (!text)
 		die("out of memory");

@@ -127,6 +127,12 @@ static void write_out(json_t *bytes, FILE *to)
 	free(data);
 }
 
+static void print_stream(struct results *r, json_t *task, const char *stream, FILE *to)
+{
+	if (!complete_output_print(task, stream, NULL, &r->printed, to))
+		write_out(json_object_get(task, stream), to);
+}
+
 /* Add the line and command as this client knows them: the head may have cut them. */
 static void set_sent(json_t *task, const struct sent_task *of)
 {
@@ -153,8 +159,8 @@ static void write_result(struct results *r, json_t *task, const struct sent_task
 	if (r->file && of && !(r->gave_up && is_cancelled(task)))
 		results_file_add(r->file, of, task);
 	if (r->print) {
-		write_out(json_object_get(task, "out"), stdout);
-		write_out(json_object_get(task, "err"), stderr);
+		print_stream(r, task, "out", stdout);
+		print_stream(r, task, "err", stderr);
 	}
 }
 
@@ -163,6 +169,13 @@ static void keep_early(struct results *r, json_t *task)
 	if (!r->early)
 		r->early = json_array();
 	json_array_append(r->early, task);
+}
+
+static void note_files(struct results *r, json_t *task)
+{
+	r->longer += json_array_size(json_object_get(task, "files")) > 0;
+	if (!r->print)
+		complete_output_note(task, &r->printed);
 }
 
 void results_task(struct results *r, json_t *task)
@@ -179,6 +192,7 @@ void results_task(struct results *r, json_t *task)
 	r->done += !failed;
 	r->ended_failed += failed && !is_cancelled(task);
 	note_times(r, task);
+	note_files(r, task);
 	write_result(r, task, of);
 	if (failed)
 		note_failure(r, task, of);
@@ -400,6 +414,10 @@ static void confirm(struct conn *c)
 
 void results_say_where(const struct results *r)
 {
+	complete_output_say(&r->printed);
+	if (r->longer && !r->quiet)
+		fprintf(stderr, "complete output of %zu task%s with more than 4 KiB: %s\n", r->longer,
+			plural((long long)r->longer), r->outputs ? r->outputs : "");
 	if (r->file && !r->quiet)
 		fprintf(stderr, "results: %s\n", r->file->path);
 }

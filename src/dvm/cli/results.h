@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/complete_output.h"
 #include "dvm/cli/max_fails.h"
 #include "dvm/cli/progress.h"
 #include "dvm/cli/results_file.h"
@@ -36,7 +37,10 @@ struct results {
 	void *arg;
 	json_t *early;      /* results that wait */
 	struct results_file *file; /* results are written there; NULL: nowhere */
+	const char *outputs; /* directory for complete output, or NULL */
+	size_t longer;      /* tasks with files there */
 	bool print;         /* the output of each, too */
+	struct printed_output printed; /* also of tasks that are not printed: lost output */
 	bool stopping;      /* tasks are cancelled for a signal: no failures */
 	size_t done;        /* succeeded, */
 	size_t ended_failed; /* failed, and were not cancelled */

@@ -84,13 +84,24 @@ static void take_early(struct submission *s)
 	json_decref(early);
 }
 
+/* A name in a directory, by the name of the DVM; to be freed. */
+static char *results_path(const struct submission *s, const char *dir, const char *suffix)
+{
+	const char *name = conn_name(s->conn), *slash = strrchr(name, '/');
+	char *path;
+
+	if (asprintf(&path, "%s%spmi2x-dvm.%s.%s", dir ? dir : "", dir ? "/" : "",
+		     slash ? slash + 1 : name, suffix) < 0)
+		die("out of memory");
+	return path;
+}
+
 /* The file of submit --wait, or of lines of standard input: in the working directory, named after its first task. */
 static void open_results(struct submission *s, json_t *ids)
 {
-	const char *slash = strrchr(conn_name(s->conn), '/');
+	char number[32], *path;
 	json_t *id = NULL;
 	size_t i;
-	char *path;
 	int rc;
 
 	json_array_foreach(ids, i, id)
@@ -99,9 +110,8 @@ static void open_results(struct submission *s, json_t *ids)
 	if (!s->named_results || s->results.file || !id)
 		return;
 	s->named_results = false;
-	if (asprintf(&path, "pmi2x-dvm.%s.%lld.results", slash ? slash + 1 : conn_name(s->conn),
-		     (long long)json_integer_value(id)) < 0)
-		die("out of memory");
+	snprintf(number, sizeof(number), "%lld.results", (long long)json_integer_value(id));
+	path = results_path(s, NULL, number);
 	results_file_keep(path);
 	rc = results_file_open(&s->written, path);
 	if (rc)
@@ -168,10 +178,13 @@ void submission_open_report(struct submission *s)
 void submission_begin(struct submission *s)
 {
 	submission_open_report(s);
-	s->profile = make_profile();
-	s->conn = conn_open(s->dvm); /* last: its first request goes soon after */
+	s->conn = conn_open(s->dvm); /* its first request goes soon after */
+	s->cwd = getcwd(NULL, 0);
+	if (s->named_results && s->cwd)
+		s->outputs = results_path(s, s->cwd, "outputs");
+	s->profile = make_profile(s->outputs);
+	s->results.outputs = s->outputs;
 	s->profile_id = strdup(get_text(s->profile, "id"));
-	s->cwd = strdup(get_text(s->profile, "cwd"));
 	if (!s->profile_id || !s->cwd)
 		die("out of memory");
 	s->results.quiet = s->quiet;

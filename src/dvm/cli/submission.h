@@ -44,6 +44,7 @@ struct submission {
 	struct sent *sent;      /* these */
 	uint64_t last;          /* the largest number of them */
 	bool named_results;     /* of submit: a file of results is to be opened */
+	char *outputs;          /* directory for complete output; NULL: there is none */
 	struct results_file written;
 	char *commands[BATCH];  /* of tasks, if keeps */
 	bool retries[BATCH];    /* the same: it had failed before */

@@ -34,3 +34,27 @@ void inherited_fds_forbid(int first)
 #endif
 	one_by_one(first);
 }
+
+static void close_one_by_one(int first)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+
+		if (fd >= first && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void inherited_fds_close(int first)
+{
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+		return;
+#endif
+	close_one_by_one(first);
+}

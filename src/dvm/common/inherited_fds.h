@@ -5,5 +5,7 @@
 
 /* All from `first` on are closed when another program is executed. */
 void inherited_fds_forbid(int first);
+/* Close them now. In a child of fork(2), too. */
+void inherited_fds_close(int first);
 
 #endif

@@ -41,8 +41,11 @@ enum durable_wait {
 };
 
 struct durable_ops {
-	/* True: a head that goes on with the journal needs the record. */
-	bool (*knows)(void *arg, const struct journal_record *r);
+	/*
+	 * True: a head that goes on with the journal needs the record, of which parts may be
+	 * taken out.
+	 */
+	bool (*knows)(void *arg, struct journal_record *r);
 	/* Get the counts of the records that are needed no more. */
 	void (*forgotten)(void *arg, struct journal_counts *out);
 	/* All that was given up to this position is safe. Ascending. */

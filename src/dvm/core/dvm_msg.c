@@ -62,7 +62,9 @@ static void code_profile(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->cwd, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->env, DVM_COMMAND_MAX);
 	dvm_code_limits(c, &m->limits);
-	CODE_CHECK(c, dvm_texts_ok(&m->cwd, 1) && dvm_texts_ok(&m->env, 0));
+	dvm_code_bytes(c, &m->outputs, DVM_TEXT_MAX);
+	CODE_CHECK(c, dvm_texts_ok(&m->cwd, 1) && dvm_texts_ok(&m->env, 0) &&
+		      dvm_texts_ok(&m->outputs, 0));
 }
 
 static void code_forget(struct coder *c, struct dvm_msg *m)
@@ -125,6 +127,7 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->neighbours, DVM_NEIGHBOURS_BYTES);
 	dvm_code_bytes(c, &m->spawned, DVM_SPAWN_MAX);
 	dvm_code_bytes(c, &m->input, DVM_INPUT_MAX);
+	code_u64(c, &m->line);
 	CODE_CHECK(c, launch_ok(m));
 }
 
@@ -188,6 +191,9 @@ static void code_ended(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->why, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->out, DVM_TAIL_MAX);
 	dvm_code_bytes(c, &m->err, DVM_TAIL_MAX);
+	dvm_code_bytes(c, &m->files, DVM_TEXT_MAX);
+	dvm_code_bytes(c, &m->unkept, DVM_TEXT_MAX);
+	CODE_CHECK(c, dvm_texts_ok(&m->files, 0));
 }
 
 static void code_failed(struct coder *c, struct dvm_msg *msg)
@@ -401,17 +407,26 @@ bool dvm_msg_is_bulk(const void *data, size_t len)
 	return len && *(const unsigned char *)data == DVM_BULK;
 }
 
+static const void *copy_to(char **at, const struct dvm_bytes *from)
+{
+	char *begin = *at;
+
+	if (from->len)
+		memcpy(begin, from->data, from->len);
+	*at += from->len;
+	return begin;
+}
+
 char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg *m)
 {
-	char *bytes = malloc(m->cwd.len + m->env.len + 1);
+	char *bytes = malloc(m->cwd.len + m->env.len + m->outputs.len + 1), *at = bytes;
 
 	if (!bytes)
 		return NULL;
 	*out = *m;
-	out->cwd.data = memcpy(bytes, m->cwd.data, m->cwd.len);
-	out->env.data = bytes + m->cwd.len;
-	if (m->env.len)
-		memcpy(bytes + m->cwd.len, m->env.data, m->env.len);
+	out->cwd.data = copy_to(&at, &m->cwd);
+	out->env.data = copy_to(&at, &m->env);
+	out->outputs.data = copy_to(&at, &m->outputs);
 	return bytes;
 }
 

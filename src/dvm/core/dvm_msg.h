@@ -69,7 +69,7 @@
 #include "dvm/core/limits.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 6         /* of these messages, and of the clients' */
+#define DVM_VERSION 7         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
@@ -83,6 +83,7 @@
 /* Limit of the bytes of a LAUNCH. */
 #define DVM_LAUNCH_MAX \
 	(2 * DVM_COMMAND_MAX + DVM_INPUT_MAX + DVM_RUNS_MAX + DVM_SPAWN_MAX)
+#define DVM_LINE_MASK (((uint64_t)1 << 40) - 1) /* of a line's number; more bits are the client's */
 #define DVM_WINDOW_MIN 4096  /* the smallest window: unread bytes of a part's output */
 #define DVM_OUTPUT_EXTRA 128 /* bytes that each piece of output counts beyond its own */
 
@@ -157,6 +158,7 @@ struct dvm_profile_msg {
 	struct dvm_bytes cwd;
 	struct dvm_bytes env; /* texts, each with its NUL */
 	struct dvm_limits limits;
+	struct dvm_bytes outputs; /* directory for complete output, a text; or empty */
 };
 
 enum dvm_output {
@@ -195,6 +197,7 @@ struct dvm_launch {
 	struct dvm_bytes neighbours; /* of this node: struct dvm_neighbour, each packed */
 	struct dvm_bytes spawned; /* by its spawner: dvm_spawn.about; or empty */
 	struct dvm_bytes input;   /* standard input of rank 0; or empty */
+	uint64_t line;            /* names the files of its complete output; 0: its number does */
 };
 
 struct dvm_signal {
@@ -270,6 +273,8 @@ struct dvm_ended {
 	uint64_t peak_kib;             /* of the largest rank */
 	struct dvm_bytes why;
 	struct dvm_bytes out, err;     /* tails */
+	struct dvm_bytes files;        /* of complete output: names, each with its NUL */
+	struct dvm_bytes unkept;       /* why these are not whole, or empty */
 };
 
 /* The failure of a task, wherever it runs. */

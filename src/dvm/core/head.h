@@ -215,9 +215,9 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 		    struct dvm_resumed *out, struct dvm_time now);
 /*
  * A journal in which only those records are that the head knows, followed by one of
- * what it has forgotten, says all that it needs.
+ * what it has forgotten, says all that it needs. Parts of *r may be taken out.
  */
-bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r);
+bool dvm_head_knows(struct dvm_head *h, struct journal_record *r);
 void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out);
 
 /*

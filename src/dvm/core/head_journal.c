@@ -59,6 +59,7 @@ static int put_profile(struct dvm_head *h, struct head_profile *p)
 			.cwd = { p->cwd, strlen(p->cwd) },
 			.env = { p->env.data, p->env.len },
 			.limits = p->limits,
+			.outputs = { p->outputs, p->outputs ? strlen(p->outputs) : 0 },
 		},
 	};
 	int rc = p->recorded ? 0 : put(h, &r, DURABLE_NOW);
@@ -157,11 +158,24 @@ static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head
 	return (struct dvm_bytes){ 0 };
 }
 
+static void set_output(struct journal_end *r, const struct task_result *e)
+{
+	const char *unkept = e->files ? e->files->unkept : NULL;
+
+	r->output = e->output_lost ? JOURNAL_OUTPUT_LOST :
+		    e->out || e->err || e->files ? JOURNAL_OUTPUT : JOURNAL_NO_OUTPUT;
+	r->out = (struct dvm_bytes){ e->out, e->out_len };
+	r->err = (struct dvm_bytes){ e->err, e->err_len };
+	if (e->files)
+		r->files = (struct dvm_bytes){ e->files->names, e->files->len };
+	r->unkept = (struct dvm_bytes){ unkept, unkept ? strlen(unkept) : 0 };
+}
+
 /* The end of a task that is lost with its client or head may be reported at once. */
 void journal_end(struct dvm_head *h, struct head_task *t)
 {
 	const struct task_result *e = &t->result;
-	const struct journal_record r = {
+	struct journal_record r = {
 		.type = JOURNAL_END,
 		.end = {
 			.task = t->id,
@@ -181,6 +195,7 @@ void journal_end(struct dvm_head *h, struct head_task *t)
 		},
 	};
 
+	set_output(&r.end, e);
 	(void)put(h, &r, t->watchers && !t->tied ? DURABLE_SOON : DURABLE_LATER);
 	if (!t->tied)
 		t->end_at = h->journal.end_at = position(h);

@@ -80,6 +80,7 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			.neighbours = { w->neighbours.data, w->neighbours.len },
 			.spawned = spawned_about(t),
 			.input = { t->spec.input, p->first_rank ? 0 : t->spec.input_len },
+			.line = (t->line ? t->line : t->spec.number) & DVM_LINE_MASK,
 		},
 	};
 

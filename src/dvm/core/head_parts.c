@@ -107,14 +107,36 @@ static struct ledger_part *part_on(const struct head_task *t, uint32_t node)
 	return NULL;
 }
 
-static void take_tails(struct task_result *r, const struct dvm_ended *m)
+void task_take_output(struct task_result *r, const struct dvm_bytes *out,
+		      const struct dvm_bytes *err)
 {
 	free(r->out);
 	free(r->err);
-	r->out = copy_of(&m->out);
-	r->out_len = r->out ? m->out.len : 0;
-	r->err = copy_of(&m->err);
-	r->err_len = r->err ? m->err.len : 0;
+	r->out = copy_of(out);
+	r->out_len = r->out ? out->len : 0;
+	r->err = copy_of(err);
+	r->err_len = r->err ? err->len : 0;
+}
+
+/* Files of all parts, unlike the tails. Without memory they are not named. */
+void task_take_files(struct task_result *r, const struct dvm_bytes *files,
+		     const struct dvm_bytes *unkept)
+{
+	const size_t had = r->files ? r->files->len : 0;
+	struct task_files *f;
+
+	if (!files->len && !unkept->len)
+		return;
+	f = realloc(r->files, sizeof(*f) + had + files->len);
+	if (!f)
+		return;
+	if (!r->files)
+		f->unkept = NULL;
+	r->files = f;
+	if (files->len)
+		memcpy(f->names + had, files->data, files->len);
+	f->len = had + files->len;
+	f->unkept = f->unkept ? f->unkept : text_of(unkept);
 }
 
 static void add_usage(struct head_task *t, const struct dvm_ended *m)
@@ -141,6 +163,7 @@ static void take_result(struct head_task *t, const struct dvm_ended *m)
 	bool is_cause = r->told && m->status && !m->told;
 
 	add_usage(t, m);
+	task_take_files(r, &m->files, &m->unkept);
 	if (!r->why || (is_cause && m->why.len)) {
 		free(r->why);
 		r->why = text_of(&m->why);
@@ -152,7 +175,7 @@ static void take_result(struct head_task *t, const struct dvm_ended *m)
 	r->not_started = m->not_started;
 	r->too_long = m->too_long;
 	r->told = m->told;
-	take_tails(r, m);
+	task_take_output(r, &m->out, &m->err);
 }
 
 /* The node lacked something: the task runs again, and not there if nothing can. */

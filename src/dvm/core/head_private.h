@@ -151,6 +151,11 @@ void task_failing(struct dvm_head *h, const struct dvm_started *m);
 /* The task has failed as a whole. */
 void task_failed(struct dvm_head *h, const struct dvm_failed *m);
 void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m);
+/* Copy what a task has printed, and the names of its files, to its result. */
+void task_take_output(struct task_result *r, const struct dvm_bytes *out,
+		      const struct dvm_bytes *err);
+void task_take_files(struct task_result *r, const struct dvm_bytes *files,
+		     const struct dvm_bytes *unkept);
 /* The end of the task's part on the node. */
 void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m);
 /*

@@ -21,6 +21,7 @@ static void profile_free(struct head_profile *p)
 {
 	free(p->id);
 	free(p->cwd);
+	free(p->outputs);
 	buf_free(&p->env);
 	free(p->sent);
 	free(p);
@@ -28,7 +29,7 @@ static void profile_free(struct head_profile *p)
 
 struct head_profile *profile_define(struct dvm_head *h, const char *id,
 				    const char *cwd, struct buf *env,
-				    const struct dvm_limits *limits)
+				    const struct dvm_limits *limits, const char *outputs)
 {
 	struct head_profile *p = profile_find(h, id);
 
@@ -41,7 +42,8 @@ struct head_profile *profile_define(struct dvm_head *h, const char *id,
 		return NULL;
 	p->id = strdup(id);
 	p->cwd = strdup(cwd);
-	if (!p->id || !p->cwd) {
+	p->outputs = outputs ? strdup(outputs) : NULL;
+	if (!p->id || !p->cwd || (outputs && !p->outputs)) {
 		profile_free(p);
 		return NULL;
 	}
@@ -96,6 +98,7 @@ void profile_send(struct dvm_head *h, struct head_profile *p, uint32_t node)
 			.cwd = { p->cwd, strlen(p->cwd) + 1 },
 			.env = { p->env.data, p->env.len },
 			.limits = p->limits,
+			.outputs = { p->outputs, p->outputs ? strlen(p->outputs) + 1 : 0 },
 		},
 	};
 

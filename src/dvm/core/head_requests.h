@@ -94,10 +94,13 @@ void wait_confirm_all(struct dvm_head *h, struct head_client *c);
 
 /* ---- head_profile.c ---- */
 
-/* Define a profile, or find the same; one use is counted. NULL: no memory. */
+/*
+ * Define a profile, or find the same; one use is counted. outputs: the directory for complete
+ * output, or NULL. NULL: no memory.
+ */
 struct head_profile *profile_define(struct dvm_head *h, const char *id,
 				    const char *cwd, struct buf *env,
-				    const struct dvm_limits *limits);
+				    const struct dvm_limits *limits, const char *outputs);
 struct head_profile *profile_find(struct dvm_head *h, const char *id);
 
 /* ---- head_submit.c ---- */

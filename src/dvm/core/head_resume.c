@@ -14,6 +14,8 @@
 
 #include <utlist.h>
 
+#define OUTPUT_KEPT ((uint64_t)8 << 20) /* bytes of records behind the end of a task */
+
 /* ---- reading ---- */
 
 /* A profile of the journal, by its number there. */
@@ -62,15 +64,17 @@ static struct head_profile *define(struct dvm_head *h,
 				   const struct journal_profile *j)
 {
 	char *id = text_of(&j->id), *cwd = text_of(&j->cwd);
+	char *outputs = j->outputs.len ? text_of(&j->outputs) : NULL;
 	struct head_profile *p = NULL;
 	struct buf env;
 
 	buf_init(&env, DVM_COMMAND_MAX);
 	if (id && cwd && !buf_append(&env, j->env.data, j->env.len))
-		p = profile_define(h, id, cwd, &env, &j->limits);
+		p = profile_define(h, id, cwd, &env, &j->limits, outputs);
 	buf_free(&env);
 	free(id);
 	free(cwd);
+	free(outputs);
 	return p;
 }
 
@@ -197,7 +201,10 @@ static void read_end(struct replay *r, const struct journal_end *j)
 		.user_us = j->user_us, .system_us = j->system_us,
 		.peak_kib = j->peak_kib,
 		.why = j->why.len ? text_of(&j->why) : NULL,
+		.output_lost = j->output == JOURNAL_OUTPUT_LOST,
 	};
+	task_take_output(&t->result, &j->out, &j->err);
+	task_take_files(&t->result, &j->files, &j->unkept);
 	task_end_queued(r->h, t);
 }
 
@@ -368,14 +375,26 @@ static bool profile_is_known(const struct dvm_head *h, const struct dvm_bytes *i
 	return p;
 }
 
-bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r)
+/* Output of a task is left out when much has been written since its end. */
+static bool end_is_known(struct dvm_head *h, struct journal_end *e)
+{
+	const struct head_task *t = task_find(h, e->task);
+
+	if (!t || e->output != JOURNAL_OUTPUT ||
+	    h->journal.written - t->end_at < OUTPUT_KEPT || t->end_at > h->journal.written)
+		return t;
+	e->output = JOURNAL_OUTPUT_LOST;
+	return t;
+}
+
+bool dvm_head_knows(struct dvm_head *h, struct journal_record *r)
 {
 	switch (r->type) {
 	case JOURNAL_PROFILE: return profile_is_known(h, &r->profile.id);
 	case JOURNAL_SUBMIT: return task_find(h, r->submit.task);
 	case JOURNAL_START: return task_find(h, r->start.task);
 	case JOURNAL_CANCEL: return task_find(h, r->cancelled);
-	case JOURNAL_END: return task_find(h, r->end.task);
+	case JOURNAL_END: return end_is_known(h, &r->end);
 	case JOURNAL_WAITED: return task_find(h, r->waited.task);
 	case JOURNAL_NODES: return true;
 	default: return false;

@@ -67,6 +67,7 @@ struct head_profile {
 	char *cwd;
 	struct buf env; /* texts, each with its NUL */
 	struct dvm_limits limits;
+	char *outputs;  /* directory for complete output, or NULL */
 	size_t users;   /* tasks, and clients that named it */
 	uint8_t *sent;  /* by node: it knows the profile */
 	size_t nsent;
@@ -98,14 +99,23 @@ struct watcher {
 	struct watcher *next;
 };
 
+/* Files in the directory of the task's profile. */
+struct task_files {
+	char *unkept; /* why they are not whole, or NULL */
+	size_t len;
+	char names[]; /* each with its NUL */
+};
+
 struct task_result {
 	int32_t status;
 	uint32_t rank;    /* rank of the status */
 	bool not_started, too_long, cancelled;
 	bool told;        /* the status is of a part that was ended because of another */
+	bool output_lost; /* with a head: the journal does not have it */
 	uint64_t user_us, system_us, peak_kib;
 	char *why, *out, *err; /* NULL: none */
 	size_t out_len, err_len;
+	struct task_files *files; /* of complete output; NULL: out and err are complete */
 };
 
 /* The user's specification of a task. */

@@ -102,6 +102,9 @@ void task_spec_free(struct task_spec *s)
 
 void task_result_free(struct task_result *r)
 {
+	if (r->files)
+		free(r->files->unkept);
+	free(r->files);
 	free(r->why);
 	free(r->out);
 	free(r->err);

@@ -42,10 +42,12 @@ static void code_profile(struct coder *c, struct journal_record *r)
 	code_all(c, &r->profile.id);
 	code_all(c, &r->profile.cwd);
 	code_all(c, &r->profile.env);
-	/* Releases that had no limits wrote none. */
-	if (c->out ? r->profile.limits.umask || r->profile.limits.given :
+	/* Releases that had no limits, or no directory for output, wrote none. */
+	if (c->out ? r->profile.limits.umask || r->profile.limits.given || r->profile.outputs.len :
 		     cursor_left(&c->in))
 		dvm_code_limits(c, &r->profile.limits);
+	if (c->out ? r->profile.outputs.len : cursor_left(&c->in))
+		code_all(c, &r->profile.outputs);
 }
 
 static void code_submit(struct coder *c, struct journal_record *record)
@@ -76,6 +78,21 @@ static void code_cancel(struct coder *c, struct journal_record *r)
 	code_u64(c, &r->cancelled);
 }
 
+/* Nothing is written for a task that has printed nothing. */
+static void code_output(struct coder *c, struct journal_end *r)
+{
+	if (c->out ? r->output == JOURNAL_NO_OUTPUT : !cursor_left(&c->in))
+		return;
+	CODE_ENUM(c, &r->output, JOURNAL_OUTPUTS);
+	if (r->output != JOURNAL_OUTPUT)
+		return;
+	code_all(c, &r->out);
+	code_all(c, &r->err);
+	code_all(c, &r->files);
+	code_all(c, &r->unkept);
+	CODE_CHECK(c, dvm_texts_ok(&r->files, 0));
+}
+
 static void code_ended(struct coder *c, struct journal_record *record)
 {
 	struct journal_end *r = &record->end;
@@ -94,6 +111,7 @@ static void code_ended(struct coder *c, struct journal_record *record)
 	code_u64(c, &r->peak_kib);
 	code_all(c, &r->why);
 	code_all(c, &r->node);
+	code_output(c, r);
 }
 
 static void code_nodes(struct coder *c, struct journal_record *record)

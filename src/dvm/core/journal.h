@@ -49,6 +49,7 @@ struct journal_profile {
 	uint32_t number;
 	struct dvm_bytes id, cwd, env;
 	struct dvm_limits limits;
+	struct dvm_bytes outputs; /* directory for complete output; empty: none */
 };
 
 struct journal_submit {
@@ -68,6 +69,13 @@ struct journal_start {
 	uint32_t slots;     /* slots of all nodes that it gets */
 };
 
+enum journal_output {
+	JOURNAL_NO_OUTPUT,   /* the task has printed nothing */
+	JOURNAL_OUTPUT,
+	JOURNAL_OUTPUT_LOST, /* the journal does not have it (any more) */
+	JOURNAL_OUTPUTS,
+};
+
 struct journal_end {
 	uint64_t task;
 	uint32_t instance;
@@ -78,6 +86,8 @@ struct journal_end {
 	uint64_t user_us, system_us, peak_kib;
 	struct dvm_bytes why;
 	struct dvm_bytes node; /* of the rank; empty: it has been on none */
+	enum journal_output output;
+	struct dvm_bytes out, err, files, unkept; /* JOURNAL_OUTPUT: as in dvm_ended */
 };
 
 /* The nodes from now on; until the next head begins, or there is more or less. */

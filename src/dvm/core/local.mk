@@ -50,6 +50,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/node_adopt.c \
 	src/dvm/core/node_doubt.c \
 	src/dvm/core/node_lack.c \
+	src/dvm/core/node_keep.c \
 	src/dvm/core/node_names.c \
 	src/dvm/core/node_output.c \
 	src/dvm/core/node_private.h \

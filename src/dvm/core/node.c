@@ -40,15 +40,16 @@ static void part_free(struct dvm_node *n, struct part *p)
 	node_profile_release(n, p->profile);
 	free(p->tails[0].bytes);
 	free(p->tails[1].bytes);
+	free(p->keeps);
 	free(p->ranks);
 	free(p);
 }
 
-static void part_ended(struct dvm_node *n, struct part *p)
+void part_end_kept(struct dvm_node *n, struct part *p)
 {
 	struct dvm_msg m = { .type = DVM_ENDED };
 
-	n->ops.close_output(n->arg, p->number);
+	part_note_files(p);
 	p->end.why = (struct dvm_bytes){ p->why, strlen(p->why) };
 	p->end.out = tail_bytes(&p->tails[0]);
 	p->end.err = tail_bytes(&p->tails[1]);
@@ -60,6 +61,13 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	if (p->keep && kept_add(n->kept, &p->held, &p->end))
 		node_fail(n);
 	part_free(n, p);
+}
+
+static void part_ended(struct dvm_node *n, struct part *p)
+{
+	n->ops.close_output(n->arg, p->number);
+	if (!part_waits_for_files(n, p))
+		part_end_kept(n, p);
 }
 
 void part_set_deadline(struct dvm_node *n, struct part *p, uint64_t ms)
@@ -228,7 +236,7 @@ static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
 {
 	struct part *p = node_find_part(n, m->task, m->instance);
 
-	if (!p)
+	if (!p || (p->keeps && p->keeps->waits))
 		return;
 	if (m->number)
 		pass_signal_on(n, p, (int)m->number);

@@ -51,6 +51,19 @@ struct node_failure {
 	const char *why;
 };
 
+/* Where the complete output of a part goes. The pointers are valid during the call. */
+struct node_keep {
+	const char *dir;  /* is made if it is missing; not its parents */
+	const char *name; /* of the files, before a suffix */
+	uint32_t umask;   /* as in dvm_limits */
+};
+
+/* How that has gone. */
+struct node_kept {
+	struct dvm_bytes files; /* their names, each with its NUL */
+	const char *why;        /* why they are not whole; NULL: they are */
+};
+
 struct dvm_node_ops {
 	/* Messages for the head; copied. */
 	void (*send)(void *arg, const void *data, size_t len);
@@ -73,6 +86,15 @@ struct dvm_node_ops {
 	 * close.
 	 */
 	void (*close_output)(void *arg, uint32_t part);
+	/*
+	 * Begin files for the complete output of a part, without waiting for a file system.
+	 * NULL: this host has none. 0 or a negative errno.
+	 */
+	int (*keep_output)(void *arg, uint32_t part, const struct node_keep *what);
+	/* More of it, of fd 1 or 2; copied. */
+	void (*write_output)(void *arg, uint32_t part, int fd, const void *data, size_t len);
+	/* That was all: dvm_node_kept follows within a limited time. */
+	void (*end_output)(void *arg, uint32_t part);
 	/*
 	 * All ranks of the part have been started: no descriptors are passed to ranks any
 	 * more.
@@ -137,6 +159,9 @@ void dvm_node_started(struct dvm_node *n, uint32_t part, const uint64_t *process
 /* The process of the part's rank at `slot` has ended. False: no such rank. */
 bool dvm_node_ended(struct dvm_node *n, uint32_t part, uint32_t slot,
 		    const struct node_end *end, struct dvm_time now);
+/* The answer to end_output. */
+void dvm_node_kept(struct dvm_node *n, uint32_t part, const struct node_kept *kept,
+		   struct dvm_time now);
 /* The PMI of a part has failed; it may have failed before. */
 void dvm_node_pmi_failed(struct dvm_node *n, uint32_t part, const struct node_failure *f,
 			 struct dvm_time now);

@@ -55,10 +55,12 @@ void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data
 
 	if (!p || fd < 1 || fd > 2)
 		return;
-	if (p->output == DVM_OUTPUT_FORWARD)
+	if (p->output == DVM_OUTPUT_FORWARD) {
 		forward(n, p, fd, data, len);
-	else
-		tail_add(&p->tails[fd - 1], data, len);
+		return;
+	}
+	part_keep(n, p, fd, data, len);
+	tail_add(&p->tails[fd - 1], data, len);
 }
 
 void node_credit(struct dvm_node *n, const struct dvm_credit *m)

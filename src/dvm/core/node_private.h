@@ -5,6 +5,7 @@
  *   node.c           parts, their ends, what comes in
  *   node_start.c     how they begin, and those that wait for that
  *   node_output.c    output of their ranks
+ *   node_keep.c      output that is longer than the tails
  *   node_lack.c      what the node lacks for that
  *   node_profile.c   what they share
  *   node_names.c     names of the DVM's nodes
@@ -24,6 +25,8 @@
 #include "dvm/core/unacked_ends.h"
 
 #define WHY_MAX DVM_TEXT_MAX
+#define KEPT_FILES_MAX 256
+#define KEPT_WHY_MAX 256
 
 /* Environment and directory that parts share; a copy of the message. */
 struct profile {
@@ -65,6 +68,16 @@ struct rank {
 	bool runs;        /* has been started, and has not ended */
 };
 
+/* Complete output of a part: the host writes it to files. */
+struct kept_output {
+	bool kept[2];   /* stdout, stderr: all of it is given to the host */
+	bool refused;   /* the host has no files: `why` */
+	bool waits;     /* the ranks have ended, and the host has not answered yet */
+	char files[KEPT_FILES_MAX]; /* names, each with its NUL */
+	size_t files_len;
+	char why[KEPT_WHY_MAX];     /* why they are not whole, or "" */
+};
+
 struct part {
 	uint32_t number;
 	uint64_t task;
@@ -73,6 +86,7 @@ struct part {
 	enum dvm_output output;
 	uint32_t window, credit; /* of DVM_OUTPUT_FORWARD: bytes, and the bytes that are left */
 	bool spoke;            /* some output was sent: the end of the part follows it */
+	uint64_t line;         /* as in dvm_launch */
 	uint32_t first_rank, count;
 	struct rank *ranks;
 	uint32_t started;      /* number of started ranks, the first ones */
@@ -96,6 +110,7 @@ struct part {
 	struct dvm_ended end;
 	char why[WHY_MAX];
 	struct tail tails[2];  /* of stdout and stderr */
+	struct kept_output *keeps; /* NULL: no output is longer than the tails */
 	bool output_open;
 	struct part *prev, *next;
 	struct part *waits_prev, *waits_next;
@@ -168,6 +183,8 @@ void part_fails(struct dvm_node *n, struct part *p);
  * end, and remove the part.
  */
 void part_ranks_over(struct dvm_node *n, struct part *p);
+/* The files of its output are closed: report the end, and remove the part. */
+void part_end_kept(struct dvm_node *n, struct part *p);
 
 /* ---- node_output.c ---- */
 
@@ -178,6 +195,18 @@ void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m);
 void node_credit(struct dvm_node *n, const struct dvm_credit *m);
 /* The head is lost; or another head has come, and has read nothing yet. */
 void node_set_alone(struct dvm_node *n, bool alone);
+
+/* ---- node_keep.c ---- */
+
+/* Ranks have written this. Call it before the tail takes it. */
+void part_keep(struct dvm_node *n, struct part *p, int fd, const void *data, size_t len);
+/*
+ * All ranks have ended, and all their output was taken. True: the end waits for files;
+ * part_end_kept follows.
+ */
+bool part_waits_for_files(struct dvm_node *n, struct part *p);
+/* Complete the end with what is known of the files. */
+void part_note_files(struct part *p);
 
 /* ---- node_profile.c ---- */
 

@@ -206,6 +206,7 @@ static void add_part(struct dvm_node *n, struct part *p, const struct dvm_launch
 	p->instance = l->instance;
 	p->profile = profile;
 	p->output = l->output;
+	p->line = l->line;
 	p->first_rank = l->first_rank;
 	p->count = p->left = l->ranks_here;
 	p->limit_s = l->limit_s;

@@ -48,7 +48,7 @@ static int begin_sync(void *arg, int file)
 
 /* ---- what becomes of it ---- */
 
-static bool on_knows(void *arg, const struct journal_record *r)
+static bool on_knows(void *arg, struct journal_record *r)
 {
 	return dvm_head_knows(((struct head_main *)arg)->head, r);
 }

@@ -43,6 +43,21 @@ static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
 	return list;
 }
 
+/* The complete output, where that is longer than "out" and "err". */
+static void set_files(json_t *o, const struct head_task *t)
+{
+	const struct task_files *f = t->result.files;
+	const struct dvm_bytes names = { f->names, f->len };
+	const char *dir = t->profile->outputs ? t->profile->outputs : "";
+	json_t *list = json_array();
+
+	for (const char *n = dvm_texts_next(&names, NULL); n; n = dvm_texts_next(&names, n))
+		json_array_append_new(list, json_sprintf("%s/%s", dir, n));
+	json_object_set_new(o, "files", list);
+	if (f->unkept)
+		json_object_set_new(o, "files_lost", text_of_name(f->unkept));
+}
+
 static void set_result(json_t *o, const struct head_task *t)
 {
 	const struct task_result *r = &t->result;
@@ -58,6 +73,10 @@ static void set_result(json_t *o, const struct head_task *t)
 		json_object_set_new(o, "why", text_of_bytes(r->why, strlen(r->why)));
 	set_bytes(o, "out", r->out, r->out_len);
 	set_bytes(o, "err", r->err, r->err_len);
+	if (r->files)
+		set_files(o, t);
+	if (r->output_lost)
+		json_object_set_new(o, "output_lost", json_true());
 	json_object_set_new(o, "usage", json_pack("[f,f,I]", r->user_us / 1e6,
 		r->system_us / 1e6, (json_int_t)r->peak_kib));
 }

@@ -75,12 +75,18 @@ static const char *read_limits(json_t *json, struct dvm_limits *out)
 	return NULL;
 }
 
+static bool is_directory(const char *name)
+{
+	return name && name[0] == '/' && strlen(name) < DVM_TEXT_MAX;
+}
+
 /* Count a use of the profile for the client, which may name it in later requests. */
 static const char *define_profile(struct dvm_head *h, struct head_client *c,
 				  json_t *json)
 {
 	const char *id = json_string_value(json_object_get(json, "id"));
 	const char *cwd = json_string_value(json_object_get(json, "cwd"));
+	json_t *outputs = json_object_get(json, "outputs");
 	struct head_profile *p;
 	struct dvm_limits limits;
 	const char *why;
@@ -88,15 +94,17 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 
 	if (spec_has_nul(json))
 		return "a text of a profile contains a NUL byte";
-	if (!id || !cwd || cwd[0] != '/' || strlen(cwd) >= DVM_TEXT_MAX)
+	if (!id || !is_directory(cwd))
 		return "a profile needs an \"id\" and a \"cwd\" that begins with /";
+	if (outputs && !is_directory(json_string_value(outputs)))
+		return "\"outputs\" of a profile must be the name of a directory that begins with /";
 	buf_init(&env, DVM_COMMAND_MAX);
 	why = read_env(json_object_get(json, "env"), &env);
 	why = why ? why : read_limits(json, &limits);
 	if (!why && array_grow(&c->profiles, c->nprofiles, &c->profiles_cap,
 			       sizeof(struct head_profile *)))
 		why = "out of memory";
-	p = why ? NULL : profile_define(h, id, cwd, &env, &limits);
+	p = why ? NULL : profile_define(h, id, cwd, &env, &limits, json_string_value(outputs));
 	buf_free(&env);
 	if (!p)
 		return why ? why : "out of memory";

@@ -17,6 +17,7 @@
 #include "dvm/node/lease_timer.h"
 #include "dvm/node/mesh.h"
 #include "dvm/node/outputs.h"
+#include "dvm/node/output_writer.h"
 #include "dvm/node/pmix_hub.h"
 #include "dvm/node/tasks.h"
 #include "libio/channel.h"
@@ -39,6 +40,7 @@ struct dvmd {
 	struct dvm_node *node;
 	struct buf for_zygote;   /* sent with the next EXEC, or at the end of a turn */
 	struct outputs *outputs;
+	struct output_writers *writers;
 	struct tasks *tasks;
 	struct pmi_event *events; /* of PMI, for the node: see node_host.c */
 	uv_prepare_t prepare;    /* for turns of the node */

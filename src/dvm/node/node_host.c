@@ -160,6 +160,27 @@ static void on_limit_output(void *arg, uint32_t part, size_t bytes)
 	outputs_limit(d->outputs, part, bytes);
 }
 
+static int on_keep_output(void *arg, uint32_t part, const struct node_keep *what)
+{
+	struct dvmd *d = arg;
+
+	return output_writers_begin(d->writers, part, what);
+}
+
+static void on_write_output(void *arg, uint32_t part, int fd, const void *data, size_t len)
+{
+	struct dvmd *d = arg;
+
+	output_writers_write(d->writers, part, fd, data, len);
+}
+
+static void on_end_output(void *arg, uint32_t part)
+{
+	struct dvmd *d = arg;
+
+	output_writers_end(d->writers, part);
+}
+
 static int on_open_pmi(void *arg, uint32_t part, const struct dvm_launch *l)
 {
 	struct dvmd *d = arg;
@@ -335,6 +356,21 @@ static void on_output(void *arg, uint32_t part, int fd, const void *data, size_t
 	dvmd_node_changed(d);
 }
 
+static void on_full(void *arg, uint32_t part, bool full)
+{
+	struct dvmd *d = arg;
+
+	outputs_limit(d->outputs, part, full ? 0 : SIZE_MAX);
+}
+
+static void on_kept(void *arg, uint32_t part, const struct node_kept *kept)
+{
+	struct dvmd *d = arg;
+
+	dvm_node_kept(d->node, part, kept, dvmd_now());
+	dvmd_node_changed(d);
+}
+
 static void on_due(uv_timer_t *timer)
 {
 	dvmd_node_changed(timer->data);
@@ -377,6 +413,9 @@ int dvmd_open_node(struct dvmd *d)
 		.open_output = on_open_output,
 		.limit_output = on_limit_output,
 		.close_output = on_close_output,
+		.keep_output = on_keep_output,
+		.write_output = on_write_output,
+		.end_output = on_end_output,
 		.open_pmi = on_open_pmi,
 		.pmi_rank_ended = on_pmi_rank_ended,
 		.close_pmi = on_close_pmi,
@@ -388,9 +427,12 @@ int dvmd_open_node(struct dvmd *d)
 		.signal = on_signal,
 		.leave = on_leave,
 	};
+	static const struct output_writers_ops writers_ops = { .full = on_full, .kept = on_kept };
 	uv_loop_t *loop = loop_uv(d->loop);
 	int rc = outputs_create(&d->outputs, loop, on_output, d);
 
+	rc = rc ? rc : output_writers_create(&d->writers, loop, OUTPUT_WRITER_STALL_MS,
+					     &writers_ops, d);
 	rc = rc ? rc : dvm_node_create(&d->node, &ops, d);
 	if (rc)
 		return rc;
@@ -405,6 +447,7 @@ int dvmd_open_node(struct dvmd *d)
 void dvmd_close_node(struct dvmd *d)
 {
 	outputs_end(d->outputs);
+	output_writers_close(d->writers);
 	if (!d->node || uv_is_closing((uv_handle_t *)&d->due))
 		return;
 	uv_close((uv_handle_t *)&d->due, NULL);
@@ -423,5 +466,6 @@ void dvmd_free_node(struct dvmd *d)
 	dvmd_forget_kills(d);
 	dvm_node_destroy(d->node);
 	outputs_destroy(d->outputs);
+	output_writers_destroy(d->writers);
 	buf_free(&d->for_zygote);
 }

@@ -100,6 +100,30 @@ static void limit_output(void *arg, uint32_t part, size_t bytes)
 	((struct fake_node *)arg)->limit = bytes;
 }
 
+static int keep_output(void *arg, uint32_t part, const struct node_keep *what)
+{
+	struct fake_node *n = arg;
+
+	assert_string_equal(what->dir, "/outputs");
+	snprintf(n->name, sizeof(n->name), "%s", what->name);
+	return n->no_files ? -EAGAIN : 0;
+}
+
+static void write_output(void *arg, uint32_t part, int fd, const void *data, size_t len)
+{
+	struct fake_node *n = arg;
+	size_t *at = &n->written_len[fd - 1];
+
+	assert_true(*at + len <= sizeof(n->written[0]));
+	memcpy(n->written[fd - 1] + *at, data, len);
+	*at += len;
+}
+
+static void end_output(void *arg, uint32_t part)
+{
+	((struct fake_node *)arg)->ending = part;
+}
+
 static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 {
 	struct fake_node *n = arg;
@@ -222,7 +246,9 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 	};
 	static const struct dvm_node_ops node_ops = {
 		.send = head_send, .open_output = idle_open_output,
-		.limit_output = limit_output, .close_output = idle_part, .open_pmi = open_pmi,
+		.limit_output = limit_output, .close_output = idle_part,
+		.keep_output = keep_output, .write_output = write_output,
+		.end_output = end_output, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
 		.profile = idle_profile, .forget = idle_part,
 		.all_started = idle_part, .give_up = idle_part,

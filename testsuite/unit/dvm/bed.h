@@ -37,6 +37,11 @@ struct fake_node {
 	struct starts starts;
 	bool still;       /* nobody tells it of these */
 	size_t limit;     /* of the output of the last part that was given one */
+	char name[32];    /* of the files of complete output that were begun last; "": none */
+	char written[2][8192]; /* to these, of stdout and stderr */
+	size_t written_len[2];
+	bool no_files;    /* none can be begun */
+	uint32_t ending;  /* the part whose files are to be ended */
 	bool lost;
 };
 

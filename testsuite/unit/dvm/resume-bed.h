@@ -10,7 +10,7 @@
 
 #define NODES 2
 #define CORES 3
-#define TASKS 1000
+#define TASKS 1300
 
 /* A part that a node runs. */
 struct part {

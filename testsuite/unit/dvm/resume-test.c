@@ -32,6 +32,72 @@ TEST(ended_tasks_stay_ended_and_the_others_go_on)
 	bed_destroy(b);
 }
 
+/* A part ends whose task has printed this, and has a file. */
+static void end_with_output(struct bed *b, size_t i, const char *out, size_t len)
+{
+	const struct part p = b->parts[i];
+	const struct dvm_msg m = {
+		.type = DVM_ENDED,
+		.ended = { .task = p.task, .instance = p.instance, .out = { out, len },
+			   .err = { out, len }, .files = { "7.out", 6 }, .unkept = { "full", 4 },
+			   .started_ns = b->p.now.wall_ns, .ended_ns = b->p.now.wall_ns },
+	};
+
+	b->parts[i] = b->parts[--b->nparts];
+	say(&b->p, p.node, &m);
+}
+
+static json_t *shown(struct bed *b, int id)
+{
+	ask(&b->p, "{'op':'show','id':%d}", id);
+	return json_object_get(b->p.answer, "task");
+}
+
+TEST(output_of_ended_tasks_is_in_the_journal)
+{
+	struct bed *b = bed_create();
+	json_t *task;
+
+	ask(&b->p, "{'op':'submit','profile':{'id':'o','cwd':'/','env':{},'outputs':'/outputs'},"
+		   "'tasks':[{'argv':['a']},{'argv':['b']}]}");
+	end_with_output(b, 0, "hello", 5);
+	end_task(b, 2, 0);
+	for (int i = 0; i < 2; i++) {
+		next_head(b);
+		task = shown(b, 1);
+		assert_string_equal(json_string_value(json_object_get(task, "out")), "hello");
+		assert_string_equal(json_string_value(json_array_get(
+			json_object_get(task, "files"), 0)), "/outputs/7.out");
+		assert_string_equal(json_string_value(json_object_get(task, "files_lost")), "full");
+		task = shown(b, 2);
+		assert_null(json_object_get(task, "out"));
+		assert_null(json_object_get(task, "output_lost"));
+		make_smaller(b);
+	}
+	bed_destroy(b);
+}
+
+/* So that the journal of tasks that print much does not grow without a limit. */
+TEST(smaller_journal_has_the_output_of_the_last_tasks_only)
+{
+	static char out[DVM_TAIL_MAX];
+	struct bed *b = bed_create();
+	const int tasks = 1200; /* with 8 KiB each */
+
+	memset(out, 'x', sizeof(out));
+	for (int i = 0; i < tasks; i++) {
+		ask(&b->p, "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':[{'argv':['a']}],'watch':false}");
+		end_with_output(b, 0, out, sizeof(out));
+	}
+	make_smaller(b);
+	assert_true(b->p.journal.len < (size_t)9 << 20);
+	next_head(b);
+	assert_true(json_is_true(json_object_get(shown(b, 1), "output_lost")));
+	assert_null(json_object_get(shown(b, 1), "out"));
+	assert_int_equal(json_string_length(json_object_get(shown(b, tasks), "out")), sizeof(out));
+	bed_destroy(b);
+}
+
 TEST(running_task_with_once_is_lost_with_its_head)
 {
 	struct bed *b = bed_create();
