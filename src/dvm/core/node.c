@@ -420,13 +420,23 @@ int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
 	starts_turn(n);
 	if (n->out.len && n->send_ms <= n->now.ms)
 		send_now(n, &n->out);
-	if (n->bulk.len)
-		send_now(n, &n->bulk);
-	if (n->leaving && !n->parts) {
+	node_bulk_turn(n);
+	if (n->leaving && !n->parts && !n->bulk) {
 		n->leaving = false;
 		n->ops.leave(n->arg);
 	}
 	return next_deadline(n);
+}
+
+void dvm_node_send_rest(struct dvm_node *n)
+{
+	struct bulk_frame *f;
+
+	if (n->out.len)
+		send_now(n, &n->out);
+	DL_FOREACH(n->bulk, f)
+		n->ops.send(n->arg, f->messages.data, f->messages.len);
+	node_bulk_drop(n);
 }
 
 /* ---- life ---- */
@@ -445,7 +455,6 @@ int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void 
 	n->ops = *ops;
 	n->arg = arg;
 	buf_init(&n->out, OUT_MAX);
-	buf_init(&n->bulk, OUT_MAX);
 	*out = n;
 	return 0;
 }
@@ -462,6 +471,6 @@ void dvm_node_destroy(struct dvm_node *n)
 	node_names_forget(n);
 	kept_destroy(n->kept);
 	buf_free(&n->out);
-	buf_free(&n->bulk);
+	node_bulk_drop(n);
 	free(n);
 }

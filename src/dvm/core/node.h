@@ -67,6 +67,11 @@ struct node_kept {
 struct dvm_node_ops {
 	/* Messages for the head; copied. */
 	void (*send)(void *arg, const void *data, size_t len);
+	/*
+	 * True: output may be sent now, which later messages must follow. False: the link
+	 * still has some, and a turn follows when it has not. NULL: always true.
+	 */
+	bool (*takes_output)(void *arg);
 	/* The profile of parts that will start. */
 	void (*profile)(void *arg, const struct dvm_profile_msg *profile);
 	/* No part will have this profile any more. */
@@ -170,6 +175,8 @@ void dvm_node_pmi_over(struct dvm_node *n, uint32_t part, struct dvm_time now);
 /* The PMI of a task over several nodes fails, after its part here has ended well. */
 void dvm_node_failed_late(struct dvm_node *n, uint64_t task, uint32_t instance,
 			  const struct node_failure *f);
+/* This node leaves: send what waits, whatever the link has. */
+void dvm_node_send_rest(struct dvm_node *n);
 /* The head is lost. Until ADOPT no client reads output. */
 void dvm_node_alone(struct dvm_node *n);
 /* The daemon got SIGCONT: SIGTERM may follow. */

@@ -20,7 +20,7 @@ void node_adopt(struct dvm_node *n)
 
 	node_profiles_forget(n);
 	buf_clear(&n->out);
-	buf_clear(&n->bulk);
+	node_bulk_drop(n);
 	node_set_alone(n, false);
 	dvm_node_register(n, &n->is);
 	for (p = n->parts; p; p = p->hh.next)

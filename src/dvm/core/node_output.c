@@ -6,8 +6,16 @@
  * have read. When the window is used up, the host reads the part's pipes no more, and a
  * rank that writes blocks. The head opens the window again. No other part is held up, and
  * no end: then the rest in the pipes goes beyond the window.
+ *
+ * Output waits here until the link to the head has sent what was given to it before, so that
+ * other messages do not wait behind output. The end of a part goes behind its own output.
  */
 #include "dvm/core/node_private.h"
+
+#include <stdlib.h>
+
+#define FRAME_FULL ((size_t)64 << 10) /* bytes; no more messages are added */
+#define FRAME_MAX ((size_t)4 << 20)   /* limit of the bytes of a frame */
 
 static void set_limit(struct dvm_node *n, const struct part *p)
 {
@@ -23,13 +31,56 @@ void part_output_begin(struct dvm_node *n, struct part *p, uint32_t window)
 	set_limit(n, p);
 }
 
-void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m)
+/* NULL: no memory. */
+static struct bulk_frame *add_frame(struct dvm_node *n)
 {
 	static const struct dvm_msg bulk = { .type = DVM_BULK };
+	struct bulk_frame *f = malloc(sizeof(*f));
+
+	if (!f)
+		return NULL;
+	buf_init(&f->messages, FRAME_MAX);
+	if (dvm_msg_pack(&f->messages, &bulk)) {
+		buf_free(&f->messages);
+		free(f);
+		return NULL;
+	}
+	DL_APPEND(n->bulk, f);
+	return f;
+}
+
+void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m)
+{
+	struct bulk_frame *f = n->bulk ? n->bulk->prev : NULL;
 
 	n->send_ms = 0; /* earlier messages go first */
-	if ((!n->bulk.len && dvm_msg_pack(&n->bulk, &bulk)) || dvm_msg_pack(&n->bulk, m))
+	if (!f || f->messages.len >= FRAME_FULL)
+		f = add_frame(n);
+	if (!f || dvm_msg_pack(&f->messages, m))
 		node_fail(n);
+}
+
+static void drop_frame(struct dvm_node *n, struct bulk_frame *f)
+{
+	DL_DELETE(n->bulk, f);
+	buf_free(&f->messages);
+	free(f);
+}
+
+void node_bulk_turn(struct dvm_node *n)
+{
+	struct bulk_frame *f;
+
+	while ((f = n->bulk) && (!n->ops.takes_output || n->ops.takes_output(n->arg))) {
+		n->ops.send(n->arg, f->messages.data, f->messages.len);
+		drop_frame(n, f);
+	}
+}
+
+void node_bulk_drop(struct dvm_node *n)
+{
+	while (n->bulk)
+		drop_frame(n, n->bulk);
 }
 
 static void forward(struct dvm_node *n, struct part *p, int fd, const void *data, size_t len)
@@ -83,6 +134,8 @@ void node_set_alone(struct dvm_node *n, bool alone)
 	struct part *p;
 
 	n->alone = alone;
+	if (alone)
+		node_bulk_drop(n);
 	for (p = n->parts; p; p = p->hh.next) {
 		if (p->output != DVM_OUTPUT_FORWARD)
 			continue;

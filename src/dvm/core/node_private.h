@@ -124,6 +124,12 @@ struct name_run {
 	char *name;            /* of the first one */
 };
 
+/* Messages that go to the head in one frame. */
+struct bulk_frame {
+	struct buf messages; /* BULK first */
+	struct bulk_frame *prev, *next;
+};
+
 struct dvm_node {
 	struct dvm_node_ops ops;
 	void *arg;
@@ -147,7 +153,7 @@ struct dvm_node {
 	uint64_t continued_ms; /* time of the last SIGCONT; 0: never */
 	struct buf out;
 	uint64_t send_ms; /* when `out` is to be sent; 0: at once */
-	struct buf bulk;  /* output and what follows it: sent behind the others */
+	struct bulk_frame *bulk; /* output and what follows it: sent behind the others */
 	bool alone;       /* the head is lost: no client reads output */
 	bool leaving;
 	bool failed;
@@ -192,6 +198,10 @@ void part_end_kept(struct dvm_node *n, struct part *p);
 void part_output_begin(struct dvm_node *n, struct part *p, uint32_t window);
 /* As node_send, behind the output of this node. */
 void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m);
+/* Send what the link takes. */
+void node_bulk_turn(struct dvm_node *n);
+/* Drop what was not sent: the head for which it was is lost. */
+void node_bulk_drop(struct dvm_node *n);
 void node_credit(struct dvm_node *n, const struct dvm_credit *m);
 /* The head is lost; or another head has come, and has read nothing yet. */
 void node_set_alone(struct dvm_node *n, bool alone);

@@ -148,8 +148,14 @@ static void on_head_end(void *arg, struct link *l, int error)
 		dvmd_finish(d, 0);
 }
 
+static void on_head_drained(void *arg, struct link *l)
+{
+	dvmd_node_changed(arg); /* output may wait */
+}
+
 static const struct link_ops head_ops = {
 	.proved = on_proved, .frame = on_head_says, .end = on_head_end,
+	.drained = on_head_drained,
 };
 
 static void on_try_again(uv_timer_t *timer)

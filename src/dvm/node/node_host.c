@@ -130,6 +130,13 @@ static void on_send(void *arg, const void *data, size_t len)
 		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, data, len);
 }
 
+static bool on_takes_output(void *arg)
+{
+	const struct dvmd *d = arg;
+
+	return !d->head || !link_queued(d->head);
+}
+
 static void on_leave(void *arg)
 {
 	struct dvmd *d = arg;
@@ -408,6 +415,7 @@ int dvmd_open_node(struct dvmd *d)
 {
 	static const struct dvm_node_ops ops = {
 		.send = on_send,
+		.takes_output = on_takes_output,
 		.profile = on_profile,
 		.forget = on_forget,
 		.open_output = on_open_output,

@@ -53,6 +53,7 @@ static void tell_gone(struct dvmd *d)
 	static const char message = DVM_GONE;
 
 	d->ended = true;
+	dvm_node_send_rest(d->node);
 	if (!d->head || link_send_bytes(d->head, FRAME_CONTROL_UP, &message, 1)) {
 		dvmd_finish(d, 0);
 		return;

@@ -90,6 +90,16 @@ static void head_send(void *arg, const void *data, size_t len)
 	push(&n->up, data, len);
 }
 
+static void node_leave(void *arg)
+{
+	((struct fake_node *)arg)->left = true;
+}
+
+static bool takes_output(void *arg)
+{
+	return !((struct fake_node *)arg)->busy;
+}
+
 static void look(void *arg, uint64_t process, struct dvm_rank *out)
 {
 	out->state = 'S';
@@ -245,14 +255,14 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 		.format = &dvm_json, .client_send = client_send, .client_unread = client_unread, .end = on_end,
 	};
 	static const struct dvm_node_ops node_ops = {
-		.send = head_send, .open_output = idle_open_output,
+		.send = head_send, .takes_output = takes_output, .open_output = idle_open_output,
 		.limit_output = limit_output, .close_output = idle_part,
 		.keep_output = keep_output, .write_output = write_output,
 		.end_output = end_output, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
 		.profile = idle_profile, .forget = idle_part,
 		.all_started = idle_part, .give_up = idle_part,
-		.start = start, .look = look, .signal = signal_part, .leave = idle,
+		.start = start, .look = look, .signal = signal_part, .leave = node_leave,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));

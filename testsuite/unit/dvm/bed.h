@@ -43,6 +43,8 @@ struct fake_node {
 	bool no_files;    /* none can be begun */
 	uint32_t ending;  /* the part whose files are to be ended */
 	bool lost;
+	bool left;        /* its daemon is to end */
+	bool busy;        /* the link to the head has output that is not sent */
 };
 
 struct process {

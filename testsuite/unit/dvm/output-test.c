@@ -105,6 +105,86 @@ TEST(end_does_not_wait_and_follows_the_output)
 	bed_destroy(b);
 }
 
+/* The number of the event among those that have come, or -1. */
+static int place_of(struct bed *b, const char *key, const char *value)
+{
+	json_t *e;
+	size_t i;
+
+	json_array_foreach(b->events, i, e)
+		if (json_object_get(e, key) && !strcmp(text(e, key), value))
+			return (int)i;
+	return -1;
+}
+
+TEST(other_messages_do_not_wait_behind_output)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, "{'argv':['x'],'output':'forward','place':[{'node':'n0','cores':[0]}]}");
+	submit(b, "{'argv':['x'],'place':[{'node':'n0','cores':[3]}]}");
+	n = node_of(b, 1);
+	assert_ptr_equal(node_of(b, 2), n);
+	n->busy = true;
+	dvm_node_output(n->node, b->processes[1].part, 1, "output", 6);
+	end_process(b, 1, 0);
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_non_null(end_of(b, 2));
+	assert_int_equal(place_of(b, "data", "output"), -1);
+	assert_null(end_of(b, 1)); /* follows its output */
+	n->busy = false;
+	deliver_all(b);
+	assert_non_null(end_of(b, 1));
+	assert_int_equal(place_of(b, "data", "output"), (int)json_array_size(b->events) - 2);
+	bed_destroy(b);
+}
+
+TEST(node_that_leaves_sends_the_output_first)
+{
+	static const struct dvm_msg leave = { .type = DVM_LEAVE };
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	n->busy = true;
+	dvm_node_output(n->node, 0, 1, "output", 6);
+	end_process(b, 1, 0);
+	say_to_node(n, &leave);
+	deliver_down(n);
+	assert_false(n->left);
+	n->busy = false;
+	deliver_all(b);
+	assert_true(n->left);
+	assert_non_null(end_of(b, 1));
+	bed_destroy(b);
+}
+
+TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
+{
+	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	n->busy = true;
+	dvm_node_output(n->node, 0, 1, "output", 6);
+	deliver_all(b);
+	dvm_node_alone(n->node);
+	n->busy = false;
+	deliver_down(n);
+	assert_int_equal(n->up.count, 0);
+	say_to_node(n, &adopt);
+	deliver_down(n);
+	dvm_node_output(n->node, 0, 1, "more", 4);
+	dvm_node_turn(n->node, b->now);
+	assert_int_equal(n->up.count, 2); /* REGISTER and HELD, and this */
+	bed_destroy(b);
+}
+
 TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
