@@ -203,6 +203,14 @@ void home_rank_gone(struct home *h, uint32_t rank, const char *how)
 	meet_rank_gone(h, i);
 }
 
+void home_each_gone(const struct home *h, void (*fn)(void *arg, uint32_t rank, const char *how),
+		    void *arg)
+{
+	for (uint32_t i = 0; h->gone && i < h->o.nranks; i++)
+		if (h->gone[i])
+			fn(arg, h->o.ranks ? h->o.ranks[i] : i, h->how[h->gone[i] - 1]);
+}
+
 /* ---- life ---- */
 
 int home_create(struct home **out, const struct home_options *options,

@@ -46,5 +46,8 @@ bool home_cancel(struct home *h, const struct asker *from);
 void home_forget(struct home *h, uint32_t position);
 /* A rank has ended: meetings that miss it fail, now and later. Idempotent. */
 void home_rank_gone(struct home *h, uint32_t rank, const char *how);
+/* Call for each rank that has. */
+void home_each_gone(const struct home *h, void (*fn)(void *arg, uint32_t rank, const char *how),
+		    void *arg);
 
 #endif

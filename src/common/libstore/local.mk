@@ -6,7 +6,10 @@ libstore_la_SOURCES = \
 	src/common/libstore/home_private.h \
 	src/common/libstore/keys.c \
 	src/common/libstore/meet.c \
+	src/common/libstore/node.c \
+	src/common/libstore/relay.c src/common/libstore/relay.h \
 	src/common/libstore/request.c src/common/libstore/request.h \
 	src/common/libstore/store.c src/common/libstore/store.h \
+	src/common/libstore/store_msg.c src/common/libstore/store_msg.h \
 	src/common/libstore/store_private.h
 libstore_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

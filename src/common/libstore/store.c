@@ -31,9 +31,12 @@ static void answer_own(struct store *s, uint64_t number, const struct store_answ
 	}
 }
 
-static void on_answer(void *arg, const struct asker *to, const struct store_answer *a)
+void store_answer(void *store, const struct asker *to, const struct store_answer *answer)
 {
-	answer_own(arg, to->number, a);
+	if (to->position == ASKER_HERE)
+		answer_own(store, to->number, answer);
+	else
+		node_send_answer(store, to, answer);
 }
 
 static void refuse(const struct store_client *c, uint64_t token, enum store_status status,
@@ -67,7 +70,9 @@ static void withdraw(struct store *s, struct own_request *r)
 {
 	const struct asker asker = asker_of(r);
 
-	if (r->local || s->step)
+	if (!r->local && s->relay)
+		(void)relay_cancel(s->relay, &asker);
+	else
 		(void)home_cancel(r->local ? s->here : s->step, &asker);
 	free_request(s, r);
 }
@@ -103,6 +108,15 @@ static struct own_request *add_request(struct store_client *c, uint64_t token, b
 	return r;
 }
 
+void store_dispatch(struct store *s, const struct asker *from, enum store_space space,
+		    const struct store_request *rq)
+{
+	if (s->relay)
+		relay_ask(s->relay, from, space, rq);
+	else
+		home_ask(s->step, from, space, rq);
+}
+
 void store_ask(struct store_client *c, uint64_t token, const struct store_request *rq)
 {
 	const char *why = request_check(rq);
@@ -121,7 +135,12 @@ void store_ask(struct store_client *c, uint64_t token, const struct store_reques
 		return;
 	}
 	from = asker_of(r);
-	home_ask(rq->local ? s->here : s->step, &from, c->space, rq);
+	if (rq->local) {
+		home_ask(s->here, &from, c->space, rq);
+		return;
+	}
+	node_use(s, ASKER_HERE);
+	store_dispatch(s, &from, c->space, rq);
 }
 
 bool store_cancel(struct store_client *c, uint64_t token)
@@ -157,9 +176,18 @@ void store_rank_gone(struct store *s, uint32_t rank, const char *how)
 	home_rank_gone(s->here, rank, how);
 	if (s->step)
 		home_rank_gone(s->step, rank, how);
+	else if (s->used)
+		node_send_gone(s, rank, how);
 }
 
 /* ---- life ---- */
+
+static void send_up(void *arg, struct payload *message)
+{
+	const struct store *s = arg;
+
+	s->ops.send(s->ops.arg, s->place.parent, message);
+}
 
 static int make_homes(struct store *s, const char *const *names,
 		      const struct store_options *options)
@@ -167,15 +195,20 @@ static int make_homes(struct store *s, const char *const *names,
 	struct home_options o = {
 		.store = *options, .layout = s->layout, .names = names,
 	};
+	const struct relay_ops relay_ops = { send_up, store_answer, s };
 	int rc;
 
 	o.ranks = layout_ranks_at(s->layout, s->position, &o.nranks);
-	rc = home_create(&s->here, &o, on_answer, s);
-	if (rc || s->place.parent != TREE_NONE)
+	rc = home_create(&s->here, &o, store_answer, s);
+	if (rc)
 		return rc;
+	if (s->place.parent != TREE_NONE) {
+		s->relay = relay_create(&relay_ops);
+		return s->relay ? 0 : -ENOMEM;
+	}
 	o.ranks = NULL;
 	o.nranks = layout_ranks(s->layout);
-	return home_create(&s->step, &o, on_answer, s);
+	return home_create(&s->step, &o, store_answer, s);
 }
 
 int store_create(struct store **out, const struct layout *layout,
@@ -191,7 +224,8 @@ int store_create(struct store **out, const struct layout *layout,
 	s->place = *place;
 	s->layout = layout;
 	s->position = place->range.first;
-	if (make_homes(s, names, options)) {
+	s->gone = calloc((size_t)place->children + 1, sizeof(*s->gone));
+	if (!s->gone || make_homes(s, names, options)) {
 		store_destroy(s);
 		return -ENOMEM;
 	}
@@ -205,5 +239,9 @@ void store_destroy(struct store *s)
 		return;
 	home_destroy(s->here);
 	home_destroy(s->step);
+	relay_destroy(s->relay);
+	for (uint32_t i = 0; s->gone && i < s->place.children; i++)
+		free(s->gone[i]);
+	free(s->gone);
 	free(s);
 }

@@ -4,6 +4,8 @@
  *
  *   store.c    clients, the homes, and life
  *   home.h     where keys and meetings are at home
+ *   relay.h    the way to another node's home
+ *   node.c     messages of neighbours
  *   request.c  rules of each request
  */
 #ifndef PMI2X_STORE_PRIVATE_H
@@ -14,6 +16,7 @@
 #include <utlist.h>
 
 #include "libstore/home.h"
+#include "libstore/relay.h"
 #include "libstore/request.h"
 #include "libstore/store.h"
 
@@ -43,10 +46,29 @@ struct store {
 	uint32_t position;
 	struct home *here;  /* of what the tasks of this node share among themselves */
 	struct home *step;  /* of the step's keys; NULL: another node has them */
+	struct relay *relay; /* to that node, otherwise NULL */
 	struct own_request *own;
 	uint64_t last_number; /* of a request of this node */
 	uint32_t waiting;
 	bool used;
+	char **gone; /* by child: why it had gone before the store was used, or NULL */
 };
+
+/* ---- store.c ---- */
+
+/* Ask the step's home, here or elsewhere. */
+void store_dispatch(struct store *s, const struct asker *from, enum store_space space,
+		    const struct store_request *rq);
+/* An operation of homes and of the relay; `store` is one. */
+void store_answer(void *store, const struct asker *to, const struct store_answer *answer);
+
+/* ---- node.c ---- */
+
+/* The store is used: `by` a neighbour, or ASKER_HERE. The others learn that. */
+void node_use(struct store *s, uint32_t by);
+void node_send_answer(struct store *s, const struct asker *to,
+		      const struct store_answer *answer);
+/* To the parent: a rank of this node or below has ended. `store` is one. */
+void node_send_gone(void *store, uint32_t rank, const char *how);
 
 #endif

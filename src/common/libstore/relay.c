@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests on their way to the root, and the answers on their way back. */
+#include "libstore/relay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "libstore/request.h"
+#include "libstore/store_msg.h"
+
+struct flight;
+
+/* A request of an asker. */
+struct passenger {
+	UT_hash_handle hh; /* in relay.passengers, by asker */
+	struct asker asker;
+	struct flight *flight;
+	bool queued; /* for the next flight of the same request */
+	struct passenger *prev, *next;
+};
+
+struct flight {
+	UT_hash_handle hh;      /* in relay.flights, by number */
+	UT_hash_handle by_name; /* in relay.reads, by name; one of each name */
+	uint64_t number;
+	bool waits, reads;
+	struct passenger *flying, *queued;
+	struct payload *name;   /* the packed request behind its number; NULL: it reads nothing */
+};
+
+struct relay {
+	struct relay_ops ops;
+	struct flight *flights, *reads;
+	struct passenger *passengers;
+	uint64_t last_number;
+	uint32_t queued_reads; /* queued passengers of flights that do not wait */
+	bool lost;
+	char why[STORE_TEXT_MAX];
+};
+
+/* ---- passengers ---- */
+
+static void answer_text(const struct relay *r, const struct asker *to,
+			enum store_status status, const char *text)
+{
+	const struct store_answer a = { .status = status, .text = text };
+
+	r->ops.answer(r->ops.arg, to, &a);
+}
+
+static struct passenger *add_passenger(struct relay *r, const struct asker *from)
+{
+	struct passenger *p = NULL;
+
+	if (HASH_COUNT(r->passengers) < STORE_WAITS_MAX)
+		p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->asker = *from;
+	HASH_ADD(hh, r->passengers, asker, sizeof(p->asker), p);
+	if (p->hh.tbl)
+		return p;
+	free(p);
+	return NULL;
+}
+
+static void board(struct relay *r, struct flight *f, struct passenger *p, bool queued)
+{
+	p->flight = f;
+	p->queued = queued;
+	if (queued)
+		DL_APPEND(f->queued, p);
+	else
+		DL_APPEND(f->flying, p);
+	r->queued_reads += queued && !f->waits;
+}
+
+static void leave(struct relay *r, struct passenger *p)
+{
+	struct flight *f = p->flight;
+
+	if (p->queued)
+		DL_DELETE(f->queued, p);
+	else
+		DL_DELETE(f->flying, p);
+	r->queued_reads -= p->queued && !f->waits;
+}
+
+static void free_passenger(struct relay *r, struct passenger *p)
+{
+	leave(r, p);
+	HASH_DEL(r->passengers, p);
+	free(p);
+}
+
+/* ---- flights ---- */
+
+static void free_flight(struct relay *r, struct flight *f)
+{
+	HASH_DELETE(hh, r->flights, f);
+	if (f->by_name.tbl)
+		HASH_DELETE(by_name, r->reads, f);
+	payload_unref(f->name);
+	free(f);
+}
+
+/* NULL: no memory. `name` is referenced; NULL, where nothing may join the flight. */
+static struct flight *add_flight(struct relay *r, const struct flight *like,
+				 struct payload *name)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->number = ++r->last_number;
+	f->waits = like->waits;
+	f->reads = like->reads;
+	f->name = payload_ref(name);
+	HASH_ADD(hh, r->flights, number, sizeof(f->number), f);
+	if (f->hh.tbl && name)
+		HASH_ADD_KEYPTR(by_name, r->reads, name->data, name->len, f);
+	if (f->hh.tbl && (!name || f->by_name.tbl))
+		return f;
+	if (f->hh.tbl)
+		HASH_DELETE(hh, r->flights, f);
+	payload_unref(f->name);
+	free(f);
+	return NULL;
+}
+
+/* The request of a name, with another number. */
+static struct payload *message_of(const struct payload *name, uint64_t number)
+{
+	struct payload *m = payload_new(STORE_MSG_NUMBERED + name->len);
+
+	if (!m)
+		return NULL;
+	m->data[0] = STORE_MSG_ASK;
+	for (int i = 0; i < 8; i++)
+		m->data[1 + i] = (unsigned char)(number >> 8 * i);
+	memcpy(m->data + STORE_MSG_NUMBERED, name->data, name->len);
+	return m;
+}
+
+static void fail_queued(struct relay *r, struct flight *f)
+{
+	while (f->queued) {
+		const struct asker to = f->queued->asker;
+
+		free_passenger(r, f->queued);
+		answer_text(r, &to, STORE_FULL, "no memory for a request");
+	}
+}
+
+/* Queued passengers leave with a flight of their own. */
+static void launch_queued(struct relay *r, struct flight *old)
+{
+	struct passenger *p, *next;
+	struct payload *message;
+	struct flight *f;
+
+	if (!old->queued)
+		return;
+	HASH_DELETE(by_name, r->reads, old); /* the new one is to be joined */
+	memset(&old->by_name, 0, sizeof(old->by_name));
+	f = add_flight(r, old, old->name);
+	message = f ? message_of(f->name, f->number) : NULL;
+	if (!message) {
+		fail_queued(r, old);
+		if (f)
+			free_flight(r, f);
+		return;
+	}
+	DL_FOREACH_SAFE(old->queued, p, next) {
+		leave(r, p);
+		board(r, f, p, false);
+	}
+	r->ops.send(r->ops.arg, message);
+	payload_unref(message);
+}
+
+/* A change follows: what was asked before it is sent before it. */
+static void launch_all_reads(struct relay *r)
+{
+	struct flight *f, *next;
+
+	if (!r->queued_reads)
+		return;
+	HASH_ITER(by_name, r->reads, f, next)
+		if (!f->waits)
+			launch_queued(r, f);
+}
+
+/* ---- asking ---- */
+
+/* The packed request, or NULL. */
+static struct payload *pack(enum store_space space, const struct store_request *rq,
+			    uint64_t number)
+{
+	const struct store_msg m = {
+		.type = STORE_MSG_ASK, .number = number, .space = space, .rq = *rq,
+	};
+
+	return store_msg_make(&m);
+}
+
+static int start(struct relay *r, struct passenger *p, struct payload *message,
+		 const struct flight *like)
+{
+	struct payload *name = NULL;
+	struct flight *f;
+
+	if (like->reads) {
+		name = payload_slice(message, STORE_MSG_NUMBERED,
+				     message->len - STORE_MSG_NUMBERED);
+		if (!name)
+			return -ENOMEM;
+	}
+	f = add_flight(r, like, name);
+	payload_unref(name);
+	if (!f)
+		return -ENOMEM;
+	board(r, f, p, false);
+	r->ops.send(r->ops.arg, message);
+	return 0;
+}
+
+static int join_or_start(struct relay *r, struct passenger *p, enum store_space space,
+			 const struct store_request *rq)
+{
+	const struct flight like = { .waits = request_waits(rq), .reads = request_reads(rq) };
+	struct payload *message = pack(space, rq, r->last_number + 1);
+	struct flight *f = NULL;
+	int rc = 0;
+
+	if (!message)
+		return -ENOMEM;
+	if (like.reads)
+		HASH_FIND(by_name, r->reads, message->data + STORE_MSG_NUMBERED,
+			  message->len - STORE_MSG_NUMBERED, f);
+	if (f)
+		board(r, f, p, true);
+	else
+		rc = start(r, p, message, &like);
+	payload_unref(message);
+	return rc;
+}
+
+void relay_ask(struct relay *r, const struct asker *from, enum store_space space,
+	       const struct store_request *rq)
+{
+	struct passenger *p;
+
+	if (r->lost) {
+		answer_text(r, from, STORE_FAILED, r->why);
+		return;
+	}
+	if (!request_reads(rq))
+		launch_all_reads(r);
+	p = add_passenger(r, from);
+	if (p && !join_or_start(r, p, space, rq))
+		return;
+	if (p) {
+		HASH_DEL(r->passengers, p);
+		free(p);
+	}
+	answer_text(r, from, STORE_FULL, "no memory for a request");
+}
+
+/* ---- answers ---- */
+
+void relay_answer(struct relay *r, uint64_t number, const struct store_answer *answer)
+{
+	struct flight *f;
+
+	HASH_FIND(hh, r->flights, &number, sizeof(number), f);
+	if (!f)
+		return;
+	launch_queued(r, f);
+	while (f->flying) {
+		const struct asker to = f->flying->asker;
+
+		free_passenger(r, f->flying);
+		r->ops.answer(r->ops.arg, &to, answer);
+	}
+	free_flight(r, f);
+}
+
+void relay_fail(struct relay *r, const char *why)
+{
+	struct passenger *p, *next;
+	struct flight *f, *next_flight;
+
+	r->lost = true;
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	HASH_ITER(hh, r->passengers, p, next) {
+		const struct asker to = p->asker;
+
+		free_passenger(r, p);
+		answer_text(r, &to, STORE_FAILED, r->why);
+	}
+	HASH_ITER(hh, r->flights, f, next_flight)
+		free_flight(r, f);
+}
+
+/* ---- withdrawing ---- */
+
+/* Nobody needs the answer of a request that waits: the parent forgets it. */
+static void call_off(struct relay *r, struct flight *f)
+{
+	const struct store_msg m = { .type = STORE_MSG_CANCEL, .number = f->number };
+	struct payload *message = store_msg_make(&m);
+
+	if (!message) /* the answer is ignored when it comes */
+		return;
+	if (!r->lost)
+		r->ops.send(r->ops.arg, message);
+	payload_unref(message);
+	free_flight(r, f);
+}
+
+static void withdraw(struct relay *r, struct passenger *p)
+{
+	struct flight *f = p->flight;
+
+	free_passenger(r, p);
+	if (f->waits && !f->flying && !f->queued)
+		call_off(r, f);
+}
+
+bool relay_cancel(struct relay *r, const struct asker *from)
+{
+	struct passenger *p;
+
+	HASH_FIND(hh, r->passengers, from, sizeof(*from), p);
+	if (p)
+		withdraw(r, p);
+	return p != NULL;
+}
+
+void relay_forget(struct relay *r, uint32_t position)
+{
+	struct passenger *p, *next;
+
+	HASH_ITER(hh, r->passengers, p, next)
+		if (p->asker.position == position)
+			withdraw(r, p);
+}
+
+/* ---- life ---- */
+
+struct relay *relay_create(const struct relay_ops *ops)
+{
+	struct relay *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->ops = *ops;
+	return r;
+}
+
+void relay_destroy(struct relay *r)
+{
+	struct passenger *p, *next;
+	struct flight *f, *next_flight;
+
+	if (!r)
+		return;
+	r->lost = true;
+	HASH_ITER(hh, r->passengers, p, next)
+		free_passenger(r, p);
+	HASH_ITER(hh, r->flights, f, next_flight)
+		free_flight(r, f);
+	free(r);
+}

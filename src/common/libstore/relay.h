@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way of requests to the root, on a node that is not it.
+ *
+ * Each request that has been sent up is a flight. Requests that read the same, and are asked
+ * while such a flight is under way, wait for its answer and then go up together, in one flight:
+ * a node sends its parent at most one of them at a time, and gets the answer once. They do not
+ * share the answer of the flight that was sent before they were asked, which may be older than
+ * they are.
+ */
+#ifndef PMI2X_RELAY_H
+#define PMI2X_RELAY_H
+
+#include "libstore/home.h"
+
+struct relay;
+
+struct relay_ops {
+	/* To the parent. */
+	void (*send)(void *arg, struct payload *message);
+	/* Must not call back. */
+	void (*answer)(void *arg, const struct asker *to, const struct store_answer *answer);
+	void *arg;
+};
+
+/* NULL: no memory. */
+struct relay *relay_create(const struct relay_ops *ops);
+/* Nobody is answered. NULL is allowed. */
+void relay_destroy(struct relay *r);
+
+/* As home_ask, home_cancel and home_forget. */
+void relay_ask(struct relay *r, const struct asker *from, enum store_space space,
+	       const struct store_request *rq);
+bool relay_cancel(struct relay *r, const struct asker *from);
+void relay_forget(struct relay *r, uint32_t position);
+/* The parent has answered. An unknown number is ignored: its request has been withdrawn. */
+void relay_answer(struct relay *r, uint64_t number, const struct store_answer *answer);
+/* The parent has gone: all that is asked, now and later, fails for `why`. */
+void relay_fail(struct relay *r, const char *why);
+
+#endif
