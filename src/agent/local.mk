@@ -33,12 +33,14 @@ libagent_la_SOURCES = \
 	src/agent/step/service_status.c src/agent/step/service_status.h \
 	src/agent/step/slot_wakes.c src/agent/step/slot_wakes.h \
 	src/agent/step/srun_link.c src/agent/step/srun_link.h \
+	src/agent/step/store_link.c src/agent/step/store_link.h \
+	src/agent/step/sync_door.c src/agent/step/sync_door.h \
 	src/agent/step/holder_wait.c src/agent/step/holder_wait.h \
 	src/agent/step/topology_wait.c src/agent/step/topology_wait.h \
 	src/agent/step/trace.c src/agent/step/trace.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libagent_la_CFLAGS = $(libio_la_CFLAGS)
-libagent_la_LIBADD = libagent_nodeps.la libconfine.la
+libagent_la_LIBADD = libagent_nodeps.la libconfine.la libstore.la
 
 # Started by slurmstepd's plugin and by the fake server.
 pkglibexec_PROGRAMS += src/agent/pmi2x-agent

@@ -77,6 +77,8 @@ int main(int argc, char **argv)
 		.connect_back = given(AGENT_FD_CONNECT_BACK),
 		.region = given(AGENT_FD_REGION),
 		.pmix = given(AGENT_FD_PMIX),
+		.sync = given(AGENT_FD_SYNC),
+		.sync_client = given(AGENT_FD_SYNC_CLIENT),
 	};
 	struct confine_options o = { .fds = AGENT_FD_END };
 	char *netinfo;

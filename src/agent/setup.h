@@ -109,6 +109,8 @@ struct agent_fds {
 	 * there.
 	 */
 	int pmix;
+	int sync;        /* listening unix socket of clients of the store */
+	int sync_client; /* the first of these, which has been accepted */
 };
 
 /* A node's address that needs no look-up; its port is ignored. */

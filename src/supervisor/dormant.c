@@ -4,7 +4,7 @@
  * waits for. It listens, ranks register, and nothing else is made: most of
  * what `srun program` starts never speaks to an agent, and shall not pay for
  * one. The first byte of a rank, a connection of a neighbour or a told message
- * ends this state for good; on the first node, a rank that closes PMI_FD does, too.
+ * ends this state for good, and so does a caller of pmi2x-sync; on the first node, a rank that closes PMI_FD does, too.
  */
 #include "supervisor/supervisor_internal.h"
 
@@ -27,6 +27,7 @@ enum dormant_poll {
 	DORMANT_REGISTRATION,
 	DORMANT_LISTENER,
 	DORMANT_CONNECT_BACK,
+	DORMANT_SYNC,
 	DORMANT_TOPOLOGY,
 	DORMANT_PMIX,
 	DORMANT_RANKS = DORMANT_PMIX + PMIX_POLLS, /* then a descriptor for each slot */
@@ -263,6 +264,7 @@ static bool is_wanted(struct supervisor *s)
 	for (uint32_t i = 0; i < s->dormant.count; i++)
 		wanted |= needs_agent(s, i);
 	wanted |= s->step->spawned && some_have_gone(s);
+	wanted |= fds[DORMANT_SYNC].revents && sync_is_asked(s);
 	if (fds[DORMANT_REGISTRATION].revents)
 		add_ranks(s);
 	if (fds[DORMANT_TOPOLOGY].revents)
@@ -283,6 +285,7 @@ static void set_fds(struct supervisor *s, nfds_t n)
 	fds[DORMANT_REGISTRATION].fd = s->dormant.ours;
 	fds[DORMANT_LISTENER].fd = s->dormant.listener;
 	fds[DORMANT_CONNECT_BACK].fd = s->dormant.connect_back;
+	fds[DORMANT_SYNC].fd = s->sync.listener;
 	pmix_set_fds(s, &fds[DORMANT_PMIX]);
 }
 
@@ -385,6 +388,7 @@ void dormant_hand_over(struct supervisor *s)
 	fd_close(&dormant->listener);
 	fd_close(&dormant->region);
 	fd_close(&dormant->connect_back);
+	sync_hand_over(s);
 }
 
 void dormant_refuse_ranks(struct supervisor *s)
@@ -394,6 +398,7 @@ void dormant_refuse_ranks(struct supervisor *s)
 	/* No agent has these. Processes of the user may have put descriptors in. */
 	hang_up(&dormant->ours);
 	hang_up_listener(&dormant->connect_back);
+	sync_refuse(s);
 	/* Descriptors may be what is lacking, and to end the step takes some. */
 	dormant_hand_over(s);
 	for (uint32_t i = 0; i < dormant->count; i++) {

@@ -14,6 +14,7 @@ libsupervisor_la_SOURCES = \
 	src/supervisor/pmix_library.c src/supervisor/pmix_library.h \
 	src/supervisor/process_time.c src/supervisor/process_time.h \
 	src/supervisor/requests.c \
+	src/supervisor/sync_socket.c \
 	src/supervisor/supervisor.c src/supervisor/supervisor.h \
 	src/supervisor/supervisor_internal.h \
 	src/supervisor/spawn_topology.c \

@@ -140,7 +140,7 @@ static int spawn_program(struct supervisor *s, int *setup, int *host)
 	struct dormant *dormant = &s->dormant;
 	int *const fds[] = {
 		setup, host, &dormant->ours, &dormant->listener, &dormant->connect_back,
-		&dormant->region, &s->pmix.agents,
+		&dormant->region, &s->pmix.agents, &s->sync.listener, &s->sync.client,
 	};
 	struct child_program p = launch_program(s, s->options.program.fd,
 						"pmi2x-agent");
@@ -183,7 +183,7 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 	*t = (struct thread_start){
 		s->options.program.run, *setup, *host,
 		{ dormant->ours, dormant->listener, dormant->connect_back, dormant->region,
-		  s->pmix.agents },
+		  s->pmix.agents, s->sync.listener, s->sync.client },
 	};
 	rc = thread_start(&s->agent, run_in_thread, t);
 	if (rc) {
@@ -192,7 +192,7 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 	}
 	s->has_thread = true;
 	*setup = *host = dormant->ours = dormant->listener = dormant->connect_back =
-		dormant->region = s->pmix.agents = -1;
+		dormant->region = s->pmix.agents = s->sync.listener = s->sync.client = -1;
 	return 0;
 }
 

@@ -216,6 +216,7 @@ int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
 	s->service.agent = CHILD_NONE;
 	s->options.topology = topology_of(s);
 	s->options.agent.topology = s->options.topology != TOPOLOGY_START_NEVER;
+	sync_open(s);
 	rc = topology_open(s);
 	rc = rc ? rc : pmix_open(s);
 	rc = rc ? rc : dormant_open(s);

@@ -127,6 +127,7 @@ struct supervisor_options {
 	int connect_back_fd;
 	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
 	struct supervisor_ports slurm_ports[SUPERVISOR_SLURM_PORTS];
+	bool sync;    /* there is a socket for pmi2x-sync */
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };
 
@@ -175,6 +176,9 @@ const char *supervisor_topology_file(const struct supervisor *s, int ms);
  * are there, in which pmi2x-pmixd is started.
  */
 void supervisor_rank_comes(const struct supervisor *s);
+
+/* The abstract name of the socket for pmi2x-sync; NULL: there is none. */
+const char *supervisor_sync_name(const struct supervisor *s);
 
 /* The port of 127.0.0.1 for PMIx clients; `old`: of PMIx 3 and older. */
 uint16_t supervisor_pmix_port(const struct supervisor *s, bool old);

@@ -6,6 +6,7 @@
  *   dormant.c         what there is before the step uses PMI, and waiting for that
  *   spawn_agent.c     starting the agent
  *   spawn_pmixd.c     pmi2x-pmixd: its sockets, starting it, and its end
+ *   sync_socket.c     the socket of pmi2x-sync, until the agent has it
  *   spawn_topology.c  pmi2x-topology: starting it, and the file that comes of it
  *   requests.c        what the agent asks, and its end
  */
@@ -142,6 +143,13 @@ struct pmix {
 	int over;                /* eventfd: the step is being ended; -1: no rank waits */
 };
 
+/* The socket of pmi2x-sync. Descriptors are -1 where there is none, or not any more. */
+struct sync_socket {
+	int listener;
+	int client;    /* the first caller, until the agent has it */
+	char name[32]; /* abstract; "": there is no socket */
+};
+
 struct supervisor {
 	const struct pmi_step *step;
 	struct supervisor_options options;
@@ -151,6 +159,7 @@ struct supervisor {
 	struct service service;
 	struct topology topology;
 	struct pmix pmix;
+	struct sync_socket sync;
 	int wake;             /* eventfd: the step is over; and then: the job */
 	int news;             /* eventfd: the agent stays, or the thread ends */
 	atomic_bool stopping; /* set before that is written */
@@ -203,6 +212,19 @@ int launch_find_leaf(const struct supervisor *s, enum leaf_kind kind,
  */
 struct child_program launch_program(const struct supervisor *s, int file,
 				    const char *name);
+
+/* ---- sync_socket.c ---- */
+
+void sync_open(struct supervisor *s);
+/*
+ * Look who has connected. True: a process of the step's user, which is kept for the agent; or
+ * this process may have no more descriptors. Callers of other users are closed.
+ */
+bool sync_is_asked(struct supervisor *s);
+/* The agent has them now. */
+void sync_hand_over(struct supervisor *s);
+/* There will be no agent. */
+void sync_refuse(struct supervisor *s);
 
 /* ---- spawn_topology.c ---- */
 

@@ -24,6 +24,14 @@ src_tools_pmi2x_probe_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 src_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la libutil.la
 dist_man_MANS += src/tools/pmi2x-probe.1
 
+bin_PROGRAMS += src/tools/sync/pmi2x-sync
+src_tools_sync_pmi2x_sync_SOURCES = \
+	src/tools/sync/pmi2x-sync.c \
+	src/tools/sync/sync_client.c src/tools/sync/sync_client.h
+src_tools_sync_pmi2x_sync_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) -I$(srcdir)/src/tools
+src_tools_sync_pmi2x_sync_LDADD = libstore.la libcoll.la libutil.la
+dist_man_MANS += src/tools/pmi2x-sync.1
+
 # Python programs find their modules in src/tools or contrib/bench in the source
 # tree, and below modulesdir once they are installed.
 modulesdir = $(pkgdatadir)/python

@@ -87,6 +87,7 @@ EXTRA_DIST += \
 	testsuite/system/test_site_pmix.py \
 	testsuite/system/test_startup.py \
 	testsuite/system/test_status.py \
+	testsuite/system/test_sync.py \
 	testsuite/system/test_waits.py \
 	testsuite/system/test_sessions.py \
 	testsuite/system/test_soak.py \

@@ -88,6 +88,11 @@ static int on_goodbye(struct neighbour *n, struct payload *body)
 	return 0;
 }
 
+static int on_store(struct neighbour *n, struct payload *body)
+{
+	return n->peers->ops->store(n->peers->arg, n->position, body);
+}
+
 static void on_proved(void *arg, struct link *l)
 {
 	wireup_proved(arg);
@@ -99,6 +104,7 @@ static int (*const frame_handlers[FRAME_TYPES])(struct neighbour *n,
 	[FRAME_CONTROL_UP] = on_control_up,
 	[FRAME_CONTROL_DOWN] = on_control_down,
 	[FRAME_GOODBYE] = on_goodbye,
+	[FRAME_STORE] = on_store,
 };
 
 int links_frame(struct neighbour *n, enum frame_type type, const void *head,

@@ -150,22 +150,25 @@ bool peers_send_message(struct peers *p, uint32_t position, const void *head,
 	return true;
 }
 
-static void send_control(struct neighbour *n, struct payload *frame)
+/* A frame without a head. */
+static void send_frame(struct neighbour *n, enum frame_type type, struct payload *frame)
 {
-	enum frame_type type = n->is_parent ? FRAME_CONTROL_UP :
-					      FRAME_CONTROL_DOWN;
 	struct payload_vec body;
 
-	if (!neighbour_may_send(n))
-		return;
 	payload_vec_init(&body);
 	if (payload_vec_add(&body, frame)) {
 		neighbour_send_failed(n, -ENOMEM);
 	} else {
-		n->control_up += n->is_parent;
+		n->control_up += type == FRAME_CONTROL_UP;
 		neighbour_send(n, type, NULL, 0, &body);
 	}
 	payload_vec_clear(&body);
+}
+
+static void send_control(struct neighbour *n, struct payload *frame)
+{
+	if (neighbour_may_send(n))
+		send_frame(n, n->is_parent ? FRAME_CONTROL_UP : FRAME_CONTROL_DOWN, frame);
 }
 
 void peers_send_control(struct peers *p, uint32_t position,
@@ -175,6 +178,14 @@ void peers_send_control(struct peers *p, uint32_t position,
 
 	if (n)
 		send_control(n, frame);
+}
+
+void peers_send_store(struct peers *p, uint32_t position, struct payload *message)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	if (n && neighbour_may_send(n))
+		send_frame(n, FRAME_STORE, message);
 }
 
 void peers_send_down(struct peers *p, struct payload *frame)

@@ -87,6 +87,9 @@ struct peers_ops {
 			  struct payload *frame);
 	int (*control_down)(void *arg, struct payload *frame);
 
+	/* A message of the store. 0, or a negative errno: break the link. */
+	int (*store)(void *arg, uint32_t from, struct payload *message);
+
 	/* True: a rank of this node waits for something that neighbours send. */
 	bool (*waits)(void *arg);
 	/*
@@ -162,6 +165,8 @@ bool peers_send_message(struct peers *p, uint32_t position, const void *head,
 /* A control frame, up to the parent or down to a child; the same. */
 void peers_send_control(struct peers *p, uint32_t position,
 			struct payload *frame);
+/* A message of the store; the same. */
+void peers_send_store(struct peers *p, uint32_t position, struct payload *message);
 /* To all children. */
 void peers_send_down(struct peers *p, struct payload *frame);
 /* There is no memory for a message: give up the neighbour that it was for. */

@@ -5,6 +5,7 @@
  */
 #include "agent/step/ranks.h"
 #include "agent/step/srun_link.h"
+#include "agent/step/store_link.h"
 #include "agent/step/trace.h"
 
 #include <errno.h>
@@ -124,6 +125,14 @@ static void tell_unspoken(const struct service *s)
 	unspoken_say(s->node->log, layout_ranks(s->node->layout));
 }
 
+static uint32_t rank_number(const struct rank *r)
+{
+	const struct pmi_step *step = r->service->step;
+	uint32_t count;
+
+	return layout_ranks_at(step->layout, step->position, &count)[r->slot];
+}
+
 /*
  * Tell the engine; `end` is NULL when it is not known how. A process that lives on has
  * closed its connection only.
@@ -138,6 +147,8 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 	known.process = (uint32_t)r->process;
 	r->leaving = false;
 	r->gone = end || r->exited || is_unwatched(r);
+	if (r->gone)
+		store_link_rank_gone(r->service, rank_number(r), end);
 	if (r->gone)
 		pmi_server_client_exit(server, r->slot, end ? &known : NULL);
 	else
@@ -224,14 +235,6 @@ static void close_stream(struct rank *r)
 {
 	stream_close(r->stream);
 	r->stream = NULL;
-}
-
-static uint32_t rank_number(const struct rank *r)
-{
-	const struct pmi_step *step = r->service->step;
-	uint32_t count;
-
-	return layout_ranks_at(step->layout, step->position, &count)[r->slot];
 }
 
 /* The closer may exit soon, and srun with it: connect to srun before that. */

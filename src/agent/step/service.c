@@ -13,6 +13,8 @@
 #include "agent/step/service_status.h"
 #include "agent/step/slot_wakes.h"
 #include "agent/step/srun_link.h"
+#include "agent/step/store_link.h"
+#include "agent/step/sync_door.h"
 #include "agent/step/topology_wait.h"
 #include "agent/step/trace.h"
 #include "libcoll/layout.h"
@@ -139,7 +141,7 @@ static bool waits(void *arg)
 {
 	const struct service *s = arg;
 
-	return !s->leaving && pmi_server_pending(s->server);
+	return !s->leaving && (pmi_server_pending(s->server) || store_waiting(s->store));
 }
 
 /*
@@ -174,6 +176,7 @@ static void on_gone(void *arg, const struct peer_gone *gone)
 	pmi_server_link_lost(s->server, gone->position,
 			     gone->end == PEER_LEFT || gone->end == PEER_SILENT,
 			     gone->why);
+	store_link_gone(s, gone);
 	if (ends)
 		control_path_end_step(s, gone->why, 1);
 }
@@ -253,6 +256,7 @@ const struct peers_ops service_peers_ops = {
 	.room = on_room,
 	.control_up = control_path_from_child,
 	.control_down = on_control_down,
+	.store = store_link_message,
 	.waits = waits,
 	.will_connect = srun_link_will_connect,
 	.ask_started = control_path_ask_started,
@@ -342,8 +346,9 @@ static int create_server(struct service *s, int region)
 		log_error(s->node->log,
 			  "cannot create %llu bytes of shared memory: %s",
 			  (unsigned long long)size, strerror(-rc));
-	return rc ? rc : pmi_server_create(&s->server, s->step, s->region,
-					   &s->ops, s, s->node->log);
+	rc = rc ? rc : pmi_server_create(&s->server, s->step, s->region,
+					 &s->ops, s, s->node->log);
+	return rc ? rc : store_link_open(s);
 }
 
 static void close_fds(struct agent_fds fds)
@@ -351,6 +356,8 @@ static void close_fds(struct agent_fds fds)
 	fd_close(&fds.registration);
 	fd_close(&fds.region);
 	fd_close(&fds.pmix);
+	fd_close(&fds.sync);
+	fd_close(&fds.sync_client);
 }
 
 int service_create(struct service **out, struct node *node,
@@ -368,6 +375,8 @@ int service_create(struct service **out, struct node *node,
 	s->step = step;
 	s->registration = fds->registration;
 	s->pmix_fd = fds->pmix;
+	s->sync_fds[0] = fds->sync;
+	s->sync_fds[1] = fds->sync_client;
 	s->srun_ops = &srun_ops;
 	s->ops = engine_ops;
 	if (node->options->end_on_failure)
@@ -409,6 +418,7 @@ int service_begin(struct service *s, struct peers *peers)
 	rc = rc ? rc : srun_link_open(s);
 	rc = rc ? rc : control_path_open(s);
 	rc = rc ? rc : pmix_link_open(s);
+	rc = rc ? rc : sync_door_open(s);
 	return rc ? rc : service_status_open(s);
 }
 
@@ -422,6 +432,7 @@ void service_stop(struct service *s)
 	control_path_close(s);
 	srun_link_close(s);
 	pmix_link_close(s);
+	sync_door_close(s);
 	ranks_close(s);
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
@@ -437,6 +448,8 @@ void service_destroy(struct service *s)
 	control_path_free(s);
 	srun_link_free(s);
 	pmix_link_free(s);
+	sync_door_free(s);
+	store_link_free(s);
 	ranks_free(s);
 	pmi_server_destroy(s->server);
 	slot_wakes_free(s);
@@ -445,5 +458,7 @@ void service_destroy(struct service *s)
 	region_writer_destroy(s->region);
 	fd_close(&s->registration);
 	fd_close(&s->pmix_fd);
+	fd_close(&s->sync_fds[0]);
+	fd_close(&s->sync_fds[1]);
 	free(s);
 }

@@ -10,6 +10,8 @@
  *   control_path.c     control messages between the step and srun
  *   srun_link.c        the connection to srun
  *   service_status.c   srun's questions, and who waits long
+ *   store_link.c       the store of the step, and its messages to neighbours
+ *   sync_door.c        clients of the store at this node's socket
  *   topology_wait.c    who asks for the node's topology does not wait long
  *   trace.c            time stamps for a trace of start-up
  *
@@ -35,7 +37,7 @@ struct service;
 extern const struct peers_ops service_peers_ops;
 
 /*
- * The service takes over registration, region and pmix of `fds`. `node` and `step`
+ * The service takes over all of `fds` but listener and connect_back. `node` and `step`
  * outlive it. 0 or a negative errno; *out is to be stopped and destroyed then, too,
  * unless it is NULL.
  */

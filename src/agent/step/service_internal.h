@@ -23,6 +23,9 @@ struct service {
 	struct ranks *ranks;
 	struct slot_wakes *wakes;     /* NULL: ranks use their sockets */
 	struct control_path *control;
+	struct store *store;          /* of the step, for programs without PMI */
+	int sync_fds[2];              /* agent_fds.sync and sync_client, until sync has them */
+	struct sync_door *sync;       /* NULL: no socket for its clients */
 	struct pmix_stream *pmix;     /* NULL: the host has a way, or PMIx is not offered */
 	struct srun_link *srun;
 	const struct srun_link_ops *srun_ops;

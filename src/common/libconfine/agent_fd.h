@@ -12,6 +12,8 @@ enum agent_fd {
 	AGENT_FD_CONNECT_BACK,
 	AGENT_FD_REGION,
 	AGENT_FD_PMIX,
+	AGENT_FD_SYNC,      /* these two: see agent_fds */
+	AGENT_FD_SYNC_CLIENT,
 	AGENT_FD_END,
 };
 

@@ -32,6 +32,7 @@ enum frame_type {
 	FRAME_TAKEN,        /* ... and the other side knows */
 	FRAME_GOODBYE,      /* nothing follows: the sender leaves in order */
 	FRAME_APART,        /* the sender is no neighbour of the receiver */
+	FRAME_STORE,        /* libstore/store_msg.h, to and from the parent */
 	FRAME_TYPES,
 };
 

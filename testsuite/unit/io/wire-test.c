@@ -114,7 +114,7 @@ static const char *const frame_names[FRAME_TYPES] = {
 	[FRAME_COLLECTIVE] = "collective", [FRAME_CONTROL_UP] = "control-up",
 	[FRAME_CONTROL_DOWN] = "control-down", [FRAME_CHOSEN] = "chosen",
 	[FRAME_TAKEN] = "taken", [FRAME_GOODBYE] = "goodbye",
-	[FRAME_APART] = "apart",
+	[FRAME_APART] = "apart", [FRAME_STORE] = "store",
 };
 
 static void frames(struct buf *out)
@@ -442,6 +442,7 @@ static void write_all(struct buf *out)
 	controls(out);
 	bodies(out);
 	names(out);
+	store_section(out);
 	section(out, "image", IMAGE_VERSION);
 	images(out);
 	section(out, "region", REGION_VERSION);
@@ -465,6 +466,7 @@ static const struct {
 	{ "region", "REGION_VERSION in src/common/libshm/region.h" },
 	{ "slots", "SLOTS_VERSION in src/common/libshm/slots_layout.h" },
 	{ "extension", "EXT_VERSION in src/common/libpmi/extension.h" },
+	{ "store", "STORE_CLIENT_VERSION in src/common/libstore/store_msg.h and, since the messages travel between nodes, PROTOCOL_VERSION in src/common/libio/protocol.h" },
 	{ "dvm", "DVM_VERSION in src/dvm/core/dvm_msg.h" },
 	{ "journal", "JOURNAL_VERSION in src/dvm/core/journal.h" },
 	{ "setup", "SETUP_VERSION in src/agent/setup.h" },

@@ -146,6 +146,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void ask_as(struct client *x, uint32_t rank, enum store_op op, const char *key,
 		   const char *value)
 {
@@ -177,7 +179,7 @@ static void assert_done(uint32_t node)
 	assert_value(node, "");
 }
 
-static void value_of_one_node_is_seen_on_all(void **state)
+CASE(value_of_one_node_is_seen_on_all)
 {
 	ask(6, STORE_SET, "a", "1");
 	settle();
@@ -189,7 +191,7 @@ static void value_of_one_node_is_seen_on_all(void **state)
 	}
 }
 
-static void first_use_makes_the_links_of_all_nodes_once(void **state)
+CASE(first_use_makes_the_links_of_all_nodes_once)
 {
 	ask(5, STORE_COUNT, "", NULL);
 	ask(5, STORE_GET, "a", NULL);
@@ -200,7 +202,7 @@ static void first_use_makes_the_links_of_all_nodes_once(void **state)
 	}
 }
 
-static void waits_of_one_key_go_up_together(void **state)
+CASE(waits_of_one_key_go_up_together)
 {
 	struct client more[50] = { 0 };
 	uint32_t before;
@@ -226,7 +228,7 @@ static void waits_of_one_key_go_up_together(void **state)
 }
 
 /* The answer under way is older than the second client's request. */
-static void get_does_not_share_an_older_answer(void **state)
+CASE(get_does_not_share_an_older_answer)
 {
 	struct client late = { 0 };
 
@@ -246,7 +248,7 @@ static void get_does_not_share_an_older_answer(void **state)
 	store_client_close(late.client);
 }
 
-static void queries_of_a_client_take_effect_in_its_order(void **state)
+CASE(queries_of_a_client_take_effect_in_its_order)
 {
 	struct client other = { 0 };
 
@@ -261,7 +263,7 @@ static void queries_of_a_client_take_effect_in_its_order(void **state)
 	store_client_close(other.client);
 }
 
-static void withdrawn_wait_is_forgotten_at_home(void **state)
+CASE(withdrawn_wait_is_forgotten_at_home)
 {
 	ask(6, STORE_WAIT, "a", NULL);
 	settle();
@@ -275,7 +277,7 @@ static void withdrawn_wait_is_forgotten_at_home(void **state)
 	assert_int_equal(c[6].answers, 0);
 }
 
-static void barrier_of_all_nodes_ends(void **state)
+CASE(barrier_of_all_nodes_ends)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
 		for (uint32_t j = 0; j < i; j++)
@@ -287,7 +289,7 @@ static void barrier_of_all_nodes_ends(void **state)
 		assert_done(i);
 }
 
-static void missing_ranks_are_named_with_their_nodes(void **state)
+CASE(missing_ranks_are_named_with_their_nodes)
 {
 	ask(3, STORE_MEET, "b", NULL);
 	ask(0, STORE_MEET, "b", NULL);
@@ -306,7 +308,7 @@ static void assert_failed(uint32_t node, const char *text)
 	c[node].answers = 0;
 }
 
-static void rank_that_ended_before_the_first_use_is_known(void **state)
+CASE(rank_that_ended_before_the_first_use_is_known)
 {
 	store_rank_gone(net.nodes[6].store, 6, "exited with exit code 3");
 	assert_int_equal(net.count, 0);
@@ -315,7 +317,7 @@ static void rank_that_ended_before_the_first_use_is_known(void **state)
 	assert_failed(2, "barrier b cannot end: rank 6 (node n6) exited with exit code 3 and is not in it");
 }
 
-static void node_that_went_before_the_first_use_is_known(void **state)
+CASE(node_that_went_before_the_first_use_is_known)
 {
 	store_neighbour_gone(net.nodes[4].store, 5, "has left the step");
 	net.cut[5] = true;
@@ -324,7 +326,7 @@ static void node_that_went_before_the_first_use_is_known(void **state)
 	assert_failed(0, "barrier b cannot end: rank 5 (node n5) has left the step and is not in it");
 }
 
-static void lost_subtree_fails_barriers_and_its_waits_are_forgotten(void **state)
+CASE(lost_subtree_fails_barriers_and_its_waits_are_forgotten)
 {
 	ask(5, STORE_MEET, "b", NULL);
 	ask(1, STORE_MEET, "b", NULL);
@@ -348,7 +350,7 @@ static void lost_subtree_fails_barriers_and_its_waits_are_forgotten(void **state
 	assert_value(2, "1");
 }
 
-static void wrong_messages_are_refused(void **state)
+CASE(wrong_messages_are_refused)
 {
 	struct payload *p = payload_copy("\1garbage", 8);
 
@@ -363,7 +365,7 @@ static void wrong_messages_are_refused(void **state)
 }
 
 /* Counters never lose an addition, whatever the order of messages of different links. */
-static void all_additions_count(void **state)
+CASE(all_additions_count)
 {
 	for (uint32_t round = 0; round < 20; round++) {
 		for (uint32_t i = 0; i < NODES; i++)
@@ -376,27 +378,4 @@ static void all_additions_count(void **state)
 	ask(6, STORE_GET, "n", NULL);
 	settle();
 	assert_value(6, "140");
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(value_of_one_node_is_seen_on_all),
-		CASE(first_use_makes_the_links_of_all_nodes_once),
-		CASE(waits_of_one_key_go_up_together),
-		CASE(get_does_not_share_an_older_answer),
-		CASE(queries_of_a_client_take_effect_in_its_order),
-		CASE(withdrawn_wait_is_forgotten_at_home),
-		CASE(barrier_of_all_nodes_ends),
-		CASE(missing_ranks_are_named_with_their_nodes),
-		CASE(rank_that_ended_before_the_first_use_is_known),
-		CASE(node_that_went_before_the_first_use_is_known),
-		CASE(lost_subtree_fails_barriers_and_its_waits_are_forgotten),
-		CASE(wrong_messages_are_refused),
-		CASE(all_additions_count),
-	};
-
-	return cmocka_run_group_tests_name("store tree", tests, NULL, NULL);
 }

@@ -396,6 +396,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 	struct supervisor_options options = {
 		.program = { .fd = s->program, .uid = step->uid, .gid = step->gid },
 		.connect_back_fd = s->connect_back.fd,
+		.sync = true,
 		.rank_fd = RANK_FD,
 	};
 	int rc;

@@ -3,6 +3,7 @@
 #include "slurm_compat.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -14,6 +15,7 @@
 #include "supervisor/process_time.h"
 #include "topology_file.h"
 
+#define SYNC_ENV_MAX 128
 #define TOPOLOGY_WAIT_MS 2000 /* for the topology; then ranks do without */
 #define PMIX_WAIT_MS 20000 /* for its server; a client then waits by itself */
 
@@ -28,6 +30,19 @@ static uint32_t slot_of(const struct stepd *s, uint32_t rank)
 		if (ranks[i] == rank)
 			return i;
 	return UINT32_MAX;
+}
+
+/* The socket, the rank and the step, for pmi2x-sync. */
+static void set_sync_env(const struct stepd *s, uint32_t rank, char ***env)
+{
+	const char *name = supervisor_sync_name(s->supervisor);
+	char value[SYNC_ENV_MAX];
+
+	snprintf(value, sizeof(value), "%s:%u:%s", name ? name : "", rank, s->jobid);
+	if (name)
+		env_array_overwrite(env, "PMI2X_SYNC", value);
+	else
+		unsetenvp(*env, "PMI2X_SYNC"); /* of an outer step */
 }
 
 static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
@@ -124,6 +139,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	if (rc)
 		return rc;
 	set_task_env(s, task->gtaskid, fd, env);
+	set_sync_env(s, task->gtaskid, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
 	 * over for it. slurmstepd forks in its main thread, which stays.

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The front door of pmi2x-sync: processes of this node that connect to the socket of the
+ * step, and use the store (libstore/store_msg.h).
+ */
+#ifndef PMI2X_SYNC_DOOR_H
+#define PMI2X_SYNC_DOOR_H
+
+#include "agent/step/service_internal.h"
+
+/* Serve the sockets in sync_fds, if there are any. 0 or a negative errno. */
+int sync_door_open(struct service *s);
+void sync_door_close(struct service *s);
+void sync_door_free(struct service *s);
+
+#endif
