@@ -46,6 +46,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
 	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h \
+	src/dvm/cli/standard_input.c src/dvm/cli/standard_input.h \
 	src/dvm/cli/start_heads.c src/dvm/cli/up.h \
 	src/dvm/cli/submission.c src/dvm/cli/submission.h \
 	src/dvm/cli/task_options.c \

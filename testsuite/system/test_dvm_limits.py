@@ -139,6 +139,18 @@ def test_standard_input_goes_to_rank_0(one, prefix, env, tmp_path):
     assert one("run", "--stdin", "cat", stdin="").ok().stdout == ""
 
 
+def test_standard_input_goes_to_each_task(one, tmp_path):
+    """Unless the task has its own, or its command reads it."""
+    one("submit", "--wait", "--stdin", "--print", "--array", "1-3", "sh", "-c", "cat", stdin="text\n").ok().says("3 done")
+    assert one("output", "2").ok().stdout == "text\n"
+    (tmp_path / "tasks").write_text("cat\ncat; echo more\n")
+    assert one("batch", "--stdin", "--print", "tasks", stdin="x").ok().stdout in ("xxmore\n", "xmore\nx")
+    (tmp_path / "json").write_text('{"argv": ["cat"], "stdin": "own"}\n')
+    assert one("submit", "--wait", "--stdin", "--print", "--json", "json", stdin="x").ok().stdout == "own"
+    for command in ("batch", "-"), ("submit", "--json", "-"), ("submit", "cat", "::::", "-"):
+        assert one(command[0], "--stdin", *command[1:], stdin="").says("--stdin needs them in a file").code == 2
+
+
 def test_dropped_input_is_said(one, prefix, env):
     reader, writer = os.pipe()
     os.write(writer, b"text")

@@ -80,8 +80,9 @@ const char *event_name(json_t *event);
 
 /*
  * A profile of this process: its directory and environment, under a name that is the
- * same for the same. outputs: the directory for complete output of its tasks, or NULL.
+ * same for the same. outputs: the directory for complete output of its tasks; input: their
+ * standard input, whose reference is taken over; both may be NULL.
  */
-json_t *make_profile(const char *outputs);
+json_t *make_profile(const char *outputs, json_t *input);
 
 #endif

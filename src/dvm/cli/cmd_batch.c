@@ -19,6 +19,7 @@
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/last_client.h"
+#include "dvm/cli/standard_input.h"
 #include "dvm/cli/submission.h"
 #include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
@@ -454,10 +455,10 @@ int cmd_batch(int argc, char **argv)
 	b.argc = argc;
 	b.argv = argv;
 	task_options_take(&b.s, argc, argv);
-	if (b.s.stdin_goes)
-		die_usage("batch: --stdin is an option of run");
 	if (optind + 1 != argc)
 		die_usage("batch: name a file (-: standard input)");
+	if (b.s.stdin_goes && !strcmp(argv[optind], "-"))
+		die_usage("batch: the lines come from standard input: --stdin needs them in a file");
 	output_options_check(&b.s, false);
 	in = submission_open_input(&b.s, argv[optind]);
 	submission_open_report(&b.s); /* report invalid options before a DVM is started */
@@ -466,6 +467,8 @@ int cmd_batch(int argc, char **argv)
 	if (b.dir.results)
 		b.s.outputs = complete_output_dir(b.dir.results);
 	b.over = b.s.again || b.dir.finished;
+	if (b.s.stdin_goes)
+		b.s.input = standard_input_read("batch");
 	take_dvm(&b);
 	interrupt_catch();
 	if (b.over)

@@ -10,12 +10,8 @@
 #include <unistd.h>
 
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/standard_input.h"
 #include "dvm/cli/submission.h"
-#include "dvm/core/dvm_msg.h"
-#include "dvm/json/text.h"
-#include "libutil/buf.h"
-
-#define PIECE 65536 /* bytes of standard input that are read at once */
 
 /* Another process that shares the descriptor may have made it non-blocking. */
 static void wait_until_writable(int fd)
@@ -44,35 +40,6 @@ static void write_output(int fd, json_t *event)
 }
 
 /* ---- standard input ---- */
-
-/* All of it, up to one byte more than a task can have. */
-static void read_input(struct buf *b)
-{
-	ssize_t n = 1;
-
-	buf_init(b, DVM_INPUT_MAX + PIECE);
-	while (n && b->len <= DVM_INPUT_MAX) {
-		if (buf_reserve(b, PIECE))
-			die("out of memory");
-		n = read(STDIN_FILENO, b->data + b->len, PIECE);
-		if (n < 0 && errno != EINTR)
-			die("cannot read standard input: %s", strerror(errno));
-		b->len += n > 0 ? (size_t)n : 0;
-	}
-	if (b->len > DVM_INPUT_MAX)
-		die("run: standard input is longer than %zu bytes: let the task read it from a file",
-		    DVM_INPUT_MAX);
-}
-
-static void set_input(struct submission *s)
-{
-	struct buf in;
-
-	read_input(&in);
-	if (json_object_set_new(s->task, "stdin", text_of_bytes(in.data, in.len)))
-		die("out of memory");
-	buf_free(&in);
-}
 
 /* Warn: standard input is a pipe, and this command does not read it. */
 static void warn_of_input(const struct submission *s)
@@ -124,7 +91,7 @@ int cmd_run(int argc, char **argv)
 	if (!json_object_get(s.task, "output"))
 		json_object_set_new(s.task, "output", json_string("forward"));
 	if (s.stdin_goes)
-		set_input(&s);
+		json_object_set_new(s.task, "stdin", standard_input_read("run"));
 	submission_begin(&s); /* when this client goes, the head ends the task */
 	submission_add_command(&s, argc - optind, argv + optind, NULL, 0);
 	submission_flush(&s);

@@ -8,6 +8,7 @@
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/number_list.h"
+#include "dvm/cli/standard_input.h"
 #include "dvm/cli/submission.h"
 #include "dvm/cli/value_lists.h"
 
@@ -163,6 +164,24 @@ static void add_arguments(struct submitter *u, int argc, char **argv)
 		for_values(s, argv, at, argc, at, argv, add_line);
 }
 
+static bool is_input(const char *file)
+{
+	return file && !strcmp(file, "-");
+}
+
+/* True: the command itself reads standard input. */
+static bool reads_input(const struct submission *s, int argc, char **argv)
+{
+	bool files = false;
+
+	for (int i = find_separator(argc, argv, 0); i < argc; i++) {
+		if (files && is_input(argv[i]))
+			return true;
+		files = is_separator(argv[i]) ? !strcmp(argv[i], "::::") : files;
+	}
+	return is_input(s->json) || is_input(s->lines);
+}
+
 /* Wrong usage is said before anything is sent. */
 static void check_usage(const struct submission *s, int argc, char **argv)
 {
@@ -174,8 +193,8 @@ static void check_usage(const struct submission *s, int argc, char **argv)
 		die_usage("--array is NUMBER, FIRST-LAST or FIRST-LAST:STEP, or several of these with commas between them");
 	if (s->results.max_fails.set && !s->wait)
 		die_usage("submit: --max-fails needs --wait");
-	if (s->stdin_goes)
-		die_usage("submit: --stdin is an option of run");
+	if (s->stdin_goes && reads_input(s, argc - optind, argv + optind))
+		die_usage("submit: tasks or values come from standard input: --stdin needs them in a file");
 }
 
 /* True: several tasks are made, since one value makes one task. */
@@ -199,6 +218,8 @@ int cmd_submit(int argc, char **argv)
 		output_options_check(s, !s->json);
 	s->keeps = s->wait;
 	s->named_results = s->wait && !s->report;
+	if (s->stdin_goes)
+		s->input = standard_input_read("submit");
 	if (s->wait)
 		interrupt_catch();
 	submission_begin(s);

@@ -41,7 +41,7 @@ static void add_limits(json_t *profile)
 	json_object_set_new(profile, "limits", limits);
 }
 
-json_t *make_profile(const char *outputs)
+json_t *make_profile(const char *outputs, json_t *input)
 {
 	unsigned char hash[HASH_NAME_SIZE];
 	char id[2 * HASH_NAME_SIZE + 1], cwd[DVM_TEXT_MAX], *text;
@@ -58,6 +58,8 @@ json_t *make_profile(const char *outputs)
 		die("the name of the working directory is not UTF-8 text: change to another directory");
 	if (outputs)
 		json_object_set_new(p, "outputs", user_text("the name of the directory for output", outputs));
+	if (input)
+		json_object_set_new(p, "stdin", input);
 	text = p ? json_dumps(p, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (!text)
 		die("out of memory");

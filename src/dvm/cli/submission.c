@@ -182,7 +182,8 @@ void submission_begin(struct submission *s)
 	s->cwd = getcwd(NULL, 0);
 	if (s->named_results && s->cwd)
 		s->outputs = results_path(s, s->cwd, "outputs");
-	s->profile = make_profile(s->outputs);
+	s->profile = make_profile(s->outputs, s->input);
+	s->input = NULL;
 	s->results.outputs = s->outputs;
 	s->profile_id = strdup(get_text(s->profile, "id"));
 	if (!s->profile_id || !s->cwd)

@@ -36,7 +36,8 @@ struct submission {
 	uint64_t made;        /* commands with values */
 	const char *journal_at; /* NULL: tasks are of no journal of this command's */
 	bool follow;            /* of run: tasks that this one spawns, too */
-	bool stdin_goes;        /* of run: to the task */
+	bool stdin_goes;        /* to the task, or to each */
+	json_t *input;          /* standard input of all tasks; NULL: they have none */
 	bool again, retry_failed; /* of batch */
 	const char *shell;        /* the same; NULL: /bin/sh */
 	bool options_anywhere;  /* also behind the first argument, a file */

@@ -63,6 +63,7 @@ static void code_profile(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->env, DVM_COMMAND_MAX);
 	dvm_code_limits(c, &m->limits);
 	dvm_code_bytes(c, &m->outputs, DVM_TEXT_MAX);
+	dvm_code_bytes(c, &m->input, DVM_INPUT_MAX);
 	CODE_CHECK(c, dvm_texts_ok(&m->cwd, 1) && dvm_texts_ok(&m->env, 0) &&
 		      dvm_texts_ok(&m->outputs, 0));
 }
@@ -419,7 +420,7 @@ static const void *copy_to(char **at, const struct dvm_bytes *from)
 
 char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg *m)
 {
-	char *bytes = malloc(m->cwd.len + m->env.len + m->outputs.len + 1), *at = bytes;
+	char *bytes = malloc(m->cwd.len + m->env.len + m->outputs.len + m->input.len + 1), *at = bytes;
 
 	if (!bytes)
 		return NULL;
@@ -427,6 +428,7 @@ char *dvm_profile_copy(struct dvm_profile_msg *out, const struct dvm_profile_msg
 	out->cwd.data = copy_to(&at, &m->cwd);
 	out->env.data = copy_to(&at, &m->env);
 	out->outputs.data = copy_to(&at, &m->outputs);
+	out->input.data = copy_to(&at, &m->input);
 	return bytes;
 }
 

@@ -69,7 +69,7 @@
 #include "dvm/core/limits.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 7         /* of these messages, and of the clients' */
+#define DVM_VERSION 8         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
@@ -159,6 +159,7 @@ struct dvm_profile_msg {
 	struct dvm_bytes env; /* texts, each with its NUL */
 	struct dvm_limits limits;
 	struct dvm_bytes outputs; /* directory for complete output, a text; or empty */
+	struct dvm_bytes input; /* standard input of rank 0 of tasks that have none; or empty */
 };
 
 enum dvm_output {
@@ -196,7 +197,7 @@ struct dvm_launch {
 	                             (dvm_places.h); or empty */
 	struct dvm_bytes neighbours; /* of this node: struct dvm_neighbour, each packed */
 	struct dvm_bytes spawned; /* by its spawner: dvm_spawn.about; or empty */
-	struct dvm_bytes input;   /* standard input of rank 0; or empty */
+	struct dvm_bytes input;   /* standard input of rank 0; empty: the profile's */
 	uint64_t line;            /* names the files of its complete output; 0: its number does */
 };
 

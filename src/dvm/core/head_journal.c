@@ -60,6 +60,7 @@ static int put_profile(struct dvm_head *h, struct head_profile *p)
 			.env = { p->env.data, p->env.len },
 			.limits = p->limits,
 			.outputs = { p->outputs, p->outputs ? strlen(p->outputs) : 0 },
+			.input = { p->input.data, p->input.len },
 		},
 	};
 	int rc = p->recorded ? 0 : put(h, &r, DURABLE_NOW);

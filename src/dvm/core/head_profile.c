@@ -22,6 +22,7 @@ static void profile_free(struct head_profile *p)
 	free(p->id);
 	free(p->cwd);
 	free(p->outputs);
+	buf_free(&p->input);
 	buf_free(&p->env);
 	free(p->sent);
 	free(p);
@@ -29,7 +30,8 @@ static void profile_free(struct head_profile *p)
 
 struct head_profile *profile_define(struct dvm_head *h, const char *id,
 				    const char *cwd, struct buf *env,
-				    const struct dvm_limits *limits, const char *outputs)
+				    const struct dvm_limits *limits,
+				    const struct profile_files *files)
 {
 	struct head_profile *p = profile_find(h, id);
 
@@ -42,8 +44,10 @@ struct head_profile *profile_define(struct dvm_head *h, const char *id,
 		return NULL;
 	p->id = strdup(id);
 	p->cwd = strdup(cwd);
-	p->outputs = outputs ? strdup(outputs) : NULL;
-	if (!p->id || !p->cwd || (outputs && !p->outputs)) {
+	buf_init(&p->input, DVM_INPUT_MAX);
+	p->outputs = files->outputs ? strdup(files->outputs) : NULL;
+	if (!p->id || !p->cwd || (files->outputs && !p->outputs) ||
+	    buf_append(&p->input, files->input.data, files->input.len)) {
 		profile_free(p);
 		return NULL;
 	}
@@ -99,6 +103,7 @@ void profile_send(struct dvm_head *h, struct head_profile *p, uint32_t node)
 			.env = { p->env.data, p->env.len },
 			.limits = p->limits,
 			.outputs = { p->outputs, p->outputs ? strlen(p->outputs) + 1 : 0 },
+			.input = { p->input.data, p->input.len },
 		},
 	};
 

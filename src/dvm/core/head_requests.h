@@ -94,13 +94,17 @@ void wait_confirm_all(struct dvm_head *h, struct head_client *c);
 
 /* ---- head_profile.c ---- */
 
-/*
- * Define a profile, or find the same; one use is counted. outputs: the directory for complete
- * output, or NULL. NULL: no memory.
- */
+/* Files of tasks with a profile. */
+struct profile_files {
+	const char *outputs; /* directory for complete output, or NULL */
+	struct dvm_bytes input; /* standard input, or empty */
+};
+
+/* Define a profile, or find the same; one use is counted. All is copied. NULL: no memory. */
 struct head_profile *profile_define(struct dvm_head *h, const char *id,
 				    const char *cwd, struct buf *env,
-				    const struct dvm_limits *limits, const char *outputs);
+				    const struct dvm_limits *limits,
+				    const struct profile_files *files);
 struct head_profile *profile_find(struct dvm_head *h, const char *id);
 
 /* ---- head_submit.c ---- */

@@ -65,12 +65,13 @@ static struct head_profile *define(struct dvm_head *h,
 {
 	char *id = text_of(&j->id), *cwd = text_of(&j->cwd);
 	char *outputs = j->outputs.len ? text_of(&j->outputs) : NULL;
+	const struct profile_files files = { outputs, j->input };
 	struct head_profile *p = NULL;
 	struct buf env;
 
 	buf_init(&env, DVM_COMMAND_MAX);
 	if (id && cwd && !buf_append(&env, j->env.data, j->env.len))
-		p = profile_define(h, id, cwd, &env, &j->limits, outputs);
+		p = profile_define(h, id, cwd, &env, &j->limits, &files);
 	buf_free(&env);
 	free(id);
 	free(cwd);

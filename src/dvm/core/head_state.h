@@ -68,6 +68,7 @@ struct head_profile {
 	struct buf env; /* texts, each with its NUL */
 	struct dvm_limits limits;
 	char *outputs;  /* directory for complete output, or NULL */
+	struct buf input; /* standard input of tasks that have none of their own */
 	size_t users;   /* tasks, and clients that named it */
 	uint8_t *sent;  /* by node: it knows the profile */
 	size_t nsent;

@@ -38,16 +38,20 @@ static void code_counts(struct coder *c, struct journal_record *record)
 
 static void code_profile(struct coder *c, struct journal_record *r)
 {
-	code_u32(c, &r->profile.number);
-	code_all(c, &r->profile.id);
-	code_all(c, &r->profile.cwd);
-	code_all(c, &r->profile.env);
-	/* Releases that had no limits, or no directory for output, wrote none. */
-	if (c->out ? r->profile.limits.umask || r->profile.limits.given || r->profile.outputs.len :
+	struct journal_profile *p = &r->profile;
+
+	code_u32(c, &p->number);
+	code_all(c, &p->id);
+	code_all(c, &p->cwd);
+	code_all(c, &p->env);
+	/* Fields at the end that are empty are not written, as in earlier releases. */
+	if (c->out ? p->limits.umask || p->limits.given || p->outputs.len || p->input.len :
 		     cursor_left(&c->in))
-		dvm_code_limits(c, &r->profile.limits);
-	if (c->out ? r->profile.outputs.len : cursor_left(&c->in))
-		code_all(c, &r->profile.outputs);
+		dvm_code_limits(c, &p->limits);
+	if (c->out ? p->outputs.len || p->input.len : cursor_left(&c->in))
+		code_all(c, &p->outputs);
+	if (c->out ? p->input.len : cursor_left(&c->in))
+		code_all(c, &p->input);
 }
 
 static void code_submit(struct coder *c, struct journal_record *record)

@@ -50,6 +50,7 @@ struct journal_profile {
 	struct dvm_bytes id, cwd, env;
 	struct dvm_limits limits;
 	struct dvm_bytes outputs; /* directory for complete output; empty: none */
+	struct dvm_bytes input; /* standard input; empty: none */
 };
 
 struct journal_submit {

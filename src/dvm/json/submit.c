@@ -86,7 +86,9 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 {
 	const char *id = json_string_value(json_object_get(json, "id"));
 	const char *cwd = json_string_value(json_object_get(json, "cwd"));
-	json_t *outputs = json_object_get(json, "outputs");
+	json_t *outputs = json_object_get(json, "outputs"), *input = json_object_get(json, "stdin");
+	struct profile_files files = { json_string_value(outputs), { NULL, 0 } };
+	char *bytes = NULL;
 	struct head_profile *p;
 	struct dvm_limits limits;
 	const char *why;
@@ -101,11 +103,15 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 	buf_init(&env, DVM_COMMAND_MAX);
 	why = read_env(json_object_get(json, "env"), &env);
 	why = why ? why : read_limits(json, &limits);
+	if (!why && input && !text_take_bytes(input, &bytes, &files.input.len))
+		why = "\"stdin\" of a profile must be a text of at most 1 MiB, each byte as the character of its number";
+	files.input.data = bytes;
 	if (!why && array_grow(&c->profiles, c->nprofiles, &c->profiles_cap,
 			       sizeof(struct head_profile *)))
 		why = "out of memory";
-	p = why ? NULL : profile_define(h, id, cwd, &env, &limits, json_string_value(outputs));
+	p = why ? NULL : profile_define(h, id, cwd, &env, &limits, &files);
 	buf_free(&env);
+	free(bytes);
 	if (!p)
 		return why ? why : "out of memory";
 	c->profiles[c->nprofiles++] = p;

@@ -177,11 +177,19 @@ static bool has_paths(const struct dvm_launch *l)
 	return l->output == DVM_OUTPUT_FILE || l->error.len || l->cwd.len;
 }
 
+/* A spawned task has the profile of its parent, and no input. */
+static const struct dvm_bytes *input_of(const struct node_rank *r)
+{
+	return r->launch->input.len || r->launch->spawned.len ? &r->launch->input :
+								 &r->profile->input;
+}
+
 /* Rank 0 reads the task's input; other ranks read /dev/null. */
 static int open_input(const struct node_rank *r, int null)
 {
-	const char *at = r->launch->input.data;
-	size_t left = r->launch->input.len;
+	const struct dvm_bytes *input = input_of(r);
+	const char *at = input->data;
+	size_t left = input->len;
 	ssize_t n;
 	int fd;
 
