@@ -28,6 +28,7 @@ libagent_la_SOURCES = \
 	src/agent/step/control_path.c src/agent/step/control_path.h \
 	src/agent/step/pmix_link.c src/agent/step/pmix_link.h \
 	src/agent/step/ranks.c src/agent/step/ranks.h \
+	src/agent/step/root_services.c src/agent/step/root_services.h \
 	src/agent/step/service.c src/agent/step/service.h \
 	src/agent/step/service_internal.h \
 	src/agent/step/service_status.c src/agent/step/service_status.h \

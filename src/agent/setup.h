@@ -17,7 +17,7 @@
 #include "libpmi/step.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 6
+#define SETUP_VERSION 7
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -48,6 +48,8 @@ struct agent_options {
 	uint32_t collective_ms; /* limit of a collective; 0: none */
 	bool end_on_failure;    /* the step, when a collective fails */
 	bool no_kill;           /* a node that is lost does not end the step */
+	/* No srun stays with the step: the first node serves what srun would, but spawns. */
+	bool no_srun;
 	bool tell_unspoken;     /* when the node's ranks end without PMI: unspoken.h */
 	/*
 	 * The process that closed PMI_FD of the rank in a slot before the agent was

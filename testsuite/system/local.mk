@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	testsuite/system/site-guest \
 	testsuite/system/soak \
 	testsuite/system/test_allgather.py \
+	testsuite/system/test_async.py \
 	testsuite/system/test_bench.py \
 	testsuite/system/test_check.py \
 	testsuite/system/test_clients.py \

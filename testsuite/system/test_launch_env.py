@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from harness import Cluster, wait_until
+from harness import wait_until
 
 NODES = 2
 FORGED = "slurmstepd:error:forged"  # SPANK takes blanks for ends of words
@@ -130,32 +130,3 @@ def test_no_secret_in_a_core_dump(sleeping):
     found = [text.findall(part) for part in memory_of(sleeping)]
     assert found and not any(found)
     assert any(" dd" in flags for _, _, flags in mappings(sleeping))
-
-
-# ---- steps that no srun stays with ----
-
-
-@pytest.fixture
-def async_cluster(prefix, scratch, kind):
-    """A cluster whose Slurm knows srun --async, which needs a step manager."""
-    if kind != "pmi2x":
-        pytest.skip("this refusal is pmi2x's")
-    cluster = Cluster(prefix, scratch / "async", kind, NODES)
-    for line in "SlurmctldParameters=enable_stepmgr", "PrologFlags=contain":
-        cluster.options += ["--slurm-conf-line", line]
-    cluster.up()
-    if "--async" not in cluster.run("srun", "--help").stdout:
-        cluster.down()
-        pytest.skip("this Slurm has no srun --async")
-    yield cluster
-    cluster.down()
-
-
-def test_async_is_refused_by_name(async_cluster, tmp_path):
-    output = tmp_path / "output"
-    step = f"srun --async --mpi=pmi2x -N2 -n2 --output={output} true"
-    begun = f"until [ -s {output} ]; do sleep 0.2; done"
-    over = "while squeue -h -s -o %i -j $SLURM_JOB_ID | grep -q '[.]0$'; do sleep 0.2; done"
-    script = f"{step} && {begun}; {over}; cat {output}"
-    result = async_cluster.run("salloc", f"-N{NODES}", "sh", "-c", script)
-    assert "cannot serve a step of srun --async" in result.stdout, result

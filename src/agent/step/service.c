@@ -10,6 +10,7 @@
 #include "agent/step/holder_wait.h"
 #include "agent/step/pmix_link.h"
 #include "agent/step/ranks.h"
+#include "agent/step/root_services.h"
 #include "agent/step/service_status.h"
 #include "agent/step/slot_wakes.h"
 #include "agent/step/srun_link.h"
@@ -416,6 +417,7 @@ int service_begin(struct service *s, struct peers *peers)
 	rc = rc ? rc : open_timers(s);
 	rc = rc ? rc : ranks_open(s);
 	rc = rc ? rc : srun_link_open(s);
+	rc = rc ? rc : root_services_open(s);
 	rc = rc ? rc : control_path_open(s);
 	rc = rc ? rc : pmix_link_open(s);
 	rc = rc ? rc : sync_door_open(s);
@@ -431,6 +433,7 @@ void service_stop(struct service *s)
 	service_status_close(s);
 	control_path_close(s);
 	srun_link_close(s);
+	root_services_close(s);
 	pmix_link_close(s);
 	sync_door_close(s);
 	ranks_close(s);
@@ -447,6 +450,7 @@ void service_destroy(struct service *s)
 		return;
 	control_path_free(s);
 	srun_link_free(s);
+	root_services_free(s);
 	pmix_link_free(s);
 	sync_door_free(s);
 	store_link_free(s);

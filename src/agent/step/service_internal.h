@@ -29,6 +29,7 @@ struct service {
 	struct pmix_stream *pmix;     /* NULL: the host has a way, or PMIx is not offered */
 	struct srun_link *srun;
 	const struct srun_link_ops *srun_ops;
+	struct root_services *root;   /* used with agent_options.no_srun */
 	struct service_status *status;
 	struct trace *trace;          /* NULL: none is wanted */
 	bool leaving;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/step/root_services.h"
 #include "libpmi/control.h"
 
 #define SRUN_BYTES_MAX ((size_t)256 << 20) /* of what waits for it */
@@ -301,6 +302,12 @@ int srun_link_send(struct service *s, struct payload *frame)
 
 	if (host->control)
 		return host->control(host->arg, frame);
+	if (s->node->options->no_srun) {
+		rc = root_services_send(s, frame);
+		if (rc)
+			srun_link_frame_lost(s, frame->data, frame->len);
+		return rc;
+	}
 	if (srun->state == SRUN_LOST)
 		return cannot_send(s, frame);
 	rc = srun->state == SRUN_UP ? send_frame(srun->link, frame) :
@@ -324,7 +331,8 @@ bool srun_link_is_flushed(const struct service *s)
 {
 	const struct srun_link *srun = s->srun;
 
-	return !srun->queue.count && (!srun->link || !link_queued(srun->link));
+	return !srun->queue.count && (!srun->link || !link_queued(srun->link)) &&
+	       root_services_is_flushed(s);
 }
 
 void srun_link_leave(struct service *s)

@@ -94,6 +94,12 @@ void launch_env_free(struct launch_env *l); /* forgets the secret */
  */
 uint32_t launch_cpus(const char *text);
 
+/*
+ * Processes that an allocation can hold, by SLURM_JOB_CPUS_PER_NODE and
+ * SLURM_CPUS_PER_TASK, which may be NULL; 0: they do not say.
+ */
+uint32_t launch_universe(const char *cpus, const char *per_task);
+
 /* KVS records as text for the spawned srun; malloc'ed; NULL: no memory. */
 char *launch_preput_text(const void *records, size_t len);
 

@@ -75,3 +75,10 @@ uint32_t launch_cpus(const char *text)
 	} while (*rest == ',');
 	return *rest ? 0 : (uint32_t)sum;
 }
+
+uint32_t launch_universe(const char *cpus, const char *per_task)
+{
+	uint32_t each = per_task ? launch_cpus(per_task) : 1;
+
+	return cpus && each ? launch_cpus(cpus) / each : 0;
+}

@@ -55,6 +55,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/step_apps.h \
 	src/plugins/mpi/pmi2x/step_layout.c \
 	src/plugins/mpi/pmi2x/step_layout.h \
+	src/plugins/mpi/pmi2x/step_manager.c \
+	src/plugins/mpi/pmi2x/step_manager.h \
 	src/plugins/mpi/pmi2x/stepd.c \
 	src/plugins/mpi/pmi2x/stepd.h \
 	src/plugins/mpi/pmi2x/stepd_private.h \

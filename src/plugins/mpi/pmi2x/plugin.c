@@ -13,6 +13,7 @@
 #include "conf.h"
 #include "slurm_log.h"
 #include "srun.h"
+#include "step_manager.h"
 #include "stepd.h"
 
 const char plugin_name[] = "mpi pmi2x plugin";
@@ -125,12 +126,8 @@ mpi_plugin_client_state_t *mpi_p_client_prelaunch(const mpi_step_info_t *step,
 {
 	struct srun *state;
 
-	/*
-	 * slurmctld launches for srun --async; slurmstepd rejects such a step with an error
-	 * that says so.
-	 */
-	if (running_in_slurmctld() || running_in_slurmstepd())
-		return plugin;
+	if (running_in_slurmstepd())
+		return step_manager_prelaunch(step, env) ? NULL : (void *)plugin;
 	pthread_mutex_lock(&plugin->lock);
 	state = srun_enter(&plugin->srun, step, env);
 	pthread_mutex_unlock(&plugin->lock);

@@ -125,6 +125,13 @@ static inline int compat_load_job(job_info_msg_t **out, uint32_t job)
 #define compat_is_async(step) ((void)(step), false)
 #endif
 
+/* srun --kill-on-bad-exit, as the launch message says from 26.05 on. */
+#ifdef LAUNCH_KILL_ON_BAD_EXIT
+#define compat_kills_on_bad_exit(step) (((step)->flags & LAUNCH_KILL_ON_BAD_EXIT) != 0)
+#else
+#define compat_kills_on_bad_exit(step) ((void)(step), false)
+#endif
+
 /* The program and the arguments that srun is to start. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
 #define compat_argv(opt) ((opt)->argv)

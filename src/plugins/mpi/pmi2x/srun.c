@@ -51,16 +51,6 @@ static const char *find_srun(struct srun *s)
 	return base && !strcmp(base, "/srun") ? s->srun_path : "srun";
 }
 
-/* Processes that the allocation can hold; 0 when its environment says nothing. */
-static uint32_t universe_size(void)
-{
-	const char *cpus = getenv("SLURM_JOB_CPUS_PER_NODE");
-	const char *per_task = getenv("SLURM_CPUS_PER_TASK");
-	uint32_t each = per_task ? launch_cpus(per_task) : 1;
-
-	return cpus && each ? launch_cpus(cpus) / each : 0;
-}
-
 static int make_jobid(struct srun *s, const mpi_step_info_t *info)
 {
 	s->step_id = info->step_id.step_id;
@@ -194,7 +184,9 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 	if (!rc)
 		rc = run_create(&s->launch.run);
 	if (!rc) {
-		s->launch.universe_size = universe_size();
+		s->launch.universe_size = launch_universe(
+			getenv("SLURM_JOB_CPUS_PER_NODE"),
+			getenv("SLURM_CPUS_PER_TASK"));
 		s->launch.kill = srun_kill_on_bad_exit();
 		s->place.universe_size = s->launch.universe_size;
 		s->place.srun = find_srun(s);

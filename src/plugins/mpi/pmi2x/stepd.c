@@ -137,6 +137,16 @@ static int name_step(struct stepd *s, const stepd_step_rec_t *step)
 	return s->jobid ? 0 : -ENOMEM;
 }
 
+/* The step manager prepares a step before it tells the plugin the number. */
+static bool is_prepared_for(const struct stepd *s, bool is_async)
+{
+	const char *step = strchr(s->jobid, '.');
+
+	if (is_async && step)
+		return !strncmp(s->launch.jobid, s->jobid, (size_t)(step - s->jobid) + 1);
+	return !strcmp(s->launch.jobid, s->jobid);
+}
+
 /* 0, or a negative errno after fail(). */
 static int read_launch(struct stepd *s, const stepd_step_rec_t *step,
 		       char ***env)
@@ -146,20 +156,33 @@ static int read_launch(struct stepd *s, const stepd_step_rec_t *step,
 
 	if (step->msg) /* Slurm has made *env from it, and keeps both */
 		launch_env_wipe(step->msg->env);
-	if (compat_is_async(step)) {
-		fail(s, "mpi/pmi2x cannot serve a step of srun --async, because no srun stays with the step: leave out --async (a shell's & does not wait either), or use --mpi=none");
-		return -EOPNOTSUPP;
-	}
-	if (rc == -ENOENT)
+	if (rc == -ENOENT && compat_is_async(step))
+		fail(s, "the step manager has not prepared this step of srun --async: install mpi_pmi2x.so of the same version on all nodes");
+	else if (rc == -ENOENT)
 		fail(s, "srun has not prepared this step: install mpi_pmi2x.so of the same version where srun runs");
 	else if (rc)
 		fail(s, "the value of %s in the step's environment is damaged (%s): start the step again, without changing it",
 		     what, strerror(-rc));
-	if (rc || !strcmp(s->launch.jobid, s->jobid))
+	if (rc || is_prepared_for(s, compat_is_async(step)))
 		return rc;
 	fail(s, "this is step %s, and the environment says that it is step %s: start the step again, without changing it",
 	     s->jobid, s->launch.jobid);
 	return -EINVAL;
+}
+
+/*
+ * The options of srun --async: the step manager does not tell a plugin of them, but they
+ * are in the launch message and in the environment of the step.
+ */
+static void read_async(struct stepd *s, const stepd_step_rec_t *step, char **env)
+{
+	if (!compat_is_async(step))
+		return;
+	s->launch.universe_size = launch_universe(
+		getenvp(env, "SLURM_JOB_CPUS_PER_NODE"),
+		getenvp(env, "SLURM_CPUS_PER_TASK"));
+	if (compat_kills_on_bad_exit(step))
+		s->launch.kill = LAUNCH_KILL_YES;
 }
 
 /* A spawned step knows its applications by its commands. */
@@ -254,6 +277,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->end_on_failure = conf->kill_on_failure;
 	o->trace = s->launch.trace;
 	o->no_kill = s->launch.no_kill;
+	o->no_srun = compat_is_async(step);
 	o->tell_unspoken = s->launch.program && s->step.position == 0 &&
 			   layout_ranks(s->nodes.layout) > 1;
 	o->prefork_ns = s->prefork_ns;
@@ -435,6 +459,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	if (name_step(s, step) || read_launch(s, step, env) ||
 	    read_layout(s, step) || read_apps(s, step) || open_program(s))
 		return;
+	read_async(s, step, *env);
 	conf_override(&own, *env, &notes);
 	if (s->launch.kill != LAUNCH_KILL_UNSAID)
 		own.kill_on_failure = s->launch.kill == LAUNCH_KILL_YES;
