@@ -37,6 +37,8 @@ libagent_la_SOURCES = \
 	src/agent/step/store_link.c src/agent/step/store_link.h \
 	src/agent/step/sync_door.c src/agent/step/sync_door.h \
 	src/agent/step/holder_wait.c src/agent/step/holder_wait.h \
+	src/agent/step/torch_door.c src/agent/step/torch_door.h \
+	src/agent/step/torch_peers.c src/agent/step/torch_peers.h \
 	src/agent/step/topology_wait.c src/agent/step/topology_wait.h \
 	src/agent/step/trace.c src/agent/step/trace.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE

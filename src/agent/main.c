@@ -79,6 +79,7 @@ int main(int argc, char **argv)
 		.pmix = given(AGENT_FD_PMIX),
 		.sync = given(AGENT_FD_SYNC),
 		.sync_client = given(AGENT_FD_SYNC_CLIENT),
+		.torch = given(AGENT_FD_TORCH),
 	};
 	struct confine_options o = { .fds = AGENT_FD_END };
 	char *netinfo;

@@ -28,6 +28,8 @@ struct node {
 	const char *const *names;      /* by node id */
 	struct handshake_self self;    /* its position, too */
 	struct link_options link_options;
+	const struct known_address *known; /* all nodes, with agent_options.knows_nodes */
+	uint32_t nknown;
 	uint16_t port;                 /* where it listens for neighbours */
 	bool met_other_settings;       /* the same of agent_options.settings */
 	bool met_other_build;          /* and the log has the line about it */

@@ -338,7 +338,8 @@ static void release(struct program *p)
 static void close_fds(const struct agent_fds *fds)
 {
 	const int all[] = { fds->registration, fds->listener, fds->connect_back,
-			    fds->region, fds->pmix, fds->sync, fds->sync_client };
+			    fds->region, fds->pmix, fds->sync, fds->sync_client,
+			    fds->torch };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (all[i] >= 0)

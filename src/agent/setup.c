@@ -101,6 +101,8 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_text(c, &o->no_pmix);
 	code_bool(c, &o->debug);
 	code_u32(c, &o->dead_peer_ms);
+	code_bool(c, &o->torch);
+	code_bool(c, &o->knows_nodes);
 	code_u32(c, &o->connect_back_uid);
 	code_port(c, &o->protocol);
 }

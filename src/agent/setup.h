@@ -17,7 +17,7 @@
 #include "libpmi/step.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 7
+#define SETUP_VERSION 8
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -73,6 +73,9 @@ struct agent_options {
 	                           NULL: somebody does, or it is not known */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
+	/* The step has a TCPStore. Once it is used, a rank that fails ends the step. */
+	bool torch;
+	bool knows_nodes;       /* setup.known has all nodes, whose connections count */
 	uint32_t connect_back_uid; /* the user whose connect-back messages count, besides root */
 	uint16_t protocol;      /* to announce, in tests; 0: the agent's own */
 };
@@ -113,6 +116,7 @@ struct agent_fds {
 	int pmix;
 	int sync;        /* listening unix socket of clients of the store */
 	int sync_client; /* the first of these, which has been accepted */
+	int torch;       /* listening TCP socket of PyTorch's TCPStore, on the first node */
 };
 
 /* A node's address that needs no look-up; its port is ignored. */

@@ -28,6 +28,7 @@ enum dormant_poll {
 	DORMANT_LISTENER,
 	DORMANT_CONNECT_BACK,
 	DORMANT_SYNC,
+	DORMANT_TORCH,
 	DORMANT_TOPOLOGY,
 	DORMANT_PMIX,
 	DORMANT_RANKS = DORMANT_PMIX + PMIX_POLLS, /* then a descriptor for each slot */
@@ -95,6 +96,22 @@ static int listen_for_neighbours(struct supervisor *s)
 	return 0;
 }
 
+/* The caller has made sure that the port is free. */
+static int listen_for_torch(struct supervisor *s)
+{
+	static const struct sockaddr_storage everywhere;
+	uint16_t port = s->options.torch_port;
+	int fd = port ? listener_socket(&everywhere, port, &port) : -1;
+
+	if (!port)
+		return 0;
+	if (fd < 0)
+		log_error(s->log, "cannot listen at port %u for PyTorch's TCPStore: %s",
+			  s->options.torch_port, strerror(-fd));
+	s->dormant.torch = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
 static int make_ranks(struct dormant *dormant)
 {
 	dormant->ranks = calloc(dormant->count, sizeof(*dormant->ranks));
@@ -112,6 +129,7 @@ int dormant_open(struct supervisor *s)
 	int rc;
 
 	dormant->ours = dormant->theirs = dormant->listener = dormant->region = -1;
+	dormant->torch = -1;
 	dormant->connect_back = s->options.connect_back_fd;
 	layout_ranks_at(s->step->layout, s->step->position, &dormant->count);
 	rc = make_ranks(dormant);
@@ -124,7 +142,8 @@ int dormant_open(struct supervisor *s)
 		if (dormant->region < 0)
 			return dormant->region;
 	}
-	return listen_for_neighbours(s);
+	rc = listen_for_torch(s);
+	return rc ? rc : listen_for_neighbours(s);
 }
 
 /* ---- ranks ---- */
@@ -265,6 +284,7 @@ static bool is_wanted(struct supervisor *s)
 		wanted |= needs_agent(s, i);
 	wanted |= s->step->spawned && some_have_gone(s);
 	wanted |= fds[DORMANT_SYNC].revents && sync_is_asked(s);
+	wanted |= fds[DORMANT_TORCH].revents != 0;
 	if (fds[DORMANT_REGISTRATION].revents)
 		add_ranks(s);
 	if (fds[DORMANT_TOPOLOGY].revents)
@@ -286,6 +306,7 @@ static void set_fds(struct supervisor *s, nfds_t n)
 	fds[DORMANT_LISTENER].fd = s->dormant.listener;
 	fds[DORMANT_CONNECT_BACK].fd = s->dormant.connect_back;
 	fds[DORMANT_SYNC].fd = s->sync.listener;
+	fds[DORMANT_TORCH].fd = s->dormant.torch;
 	pmix_set_fds(s, &fds[DORMANT_PMIX]);
 }
 
@@ -388,6 +409,7 @@ void dormant_hand_over(struct supervisor *s)
 	fd_close(&dormant->listener);
 	fd_close(&dormant->region);
 	fd_close(&dormant->connect_back);
+	fd_close(&dormant->torch);
 	sync_hand_over(s);
 }
 

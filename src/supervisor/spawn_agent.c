@@ -22,15 +22,29 @@
 /* ---- what it is told ---- */
 
 static void add_known(const struct supervisor *s, struct setup *setup,
-		      uint32_t position)
+		      uint32_t position, bool may_block)
 {
 	uint32_t id = layout_node_id(s->step->layout, position);
 	struct known_address *k = &setup->known[setup->nknown];
 
-	if (s->host.node_address(s->host.arg, id, false, &k->addr))
+	if (s->host.node_address(s->host.arg, id, may_block, &k->addr))
 		return; /* the agent asks, and hears why */
 	k->node_id = id;
 	setup->nknown++;
+}
+
+/* Connections to PyTorch's TCPStore count by the address of their node. */
+static int find_all(const struct supervisor *s, struct setup *setup)
+{
+	uint32_t n = layout_nodes(s->step->layout);
+
+	setup->known = calloc(n, sizeof(*setup->known));
+	if (!setup->known)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		add_known(s, setup, i, true);
+	setup->options.knows_nodes = true;
+	return 0;
 }
 
 /* Neighbours that need no look-up: the agent need not ask for them. */
@@ -39,6 +53,8 @@ static int find_known(const struct supervisor *s, struct setup *setup)
 	uint32_t n = layout_nodes(s->step->layout), k = s->step->tree_width;
 	struct tree_place place;
 
+	if (s->dormant.torch >= 0)
+		return find_all(s, setup);
 	if (s->options.agent.addresses_told)
 		return 0;
 	if (k == TREE_WIDTH_AUTO)
@@ -48,9 +64,9 @@ static int find_known(const struct supervisor *s, struct setup *setup)
 	if (!setup->known)
 		return -ENOMEM;
 	if (place.parent != TREE_NONE)
-		add_known(s, setup, place.parent);
+		add_known(s, setup, place.parent, false);
 	for (uint32_t i = 0; i < place.children; i++)
-		add_known(s, setup, tree_child(&place, i).first);
+		add_known(s, setup, tree_child(&place, i).first, false);
 	return 0;
 }
 
@@ -141,6 +157,7 @@ static int spawn_program(struct supervisor *s, int *setup, int *host)
 	int *const fds[] = {
 		setup, host, &dormant->ours, &dormant->listener, &dormant->connect_back,
 		&dormant->region, &s->pmix.agents, &s->sync.listener, &s->sync.client,
+		&dormant->torch,
 	};
 	struct child_program p = launch_program(s, s->options.program.fd,
 						"pmi2x-agent");
@@ -183,7 +200,7 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 	*t = (struct thread_start){
 		s->options.program.run, *setup, *host,
 		{ dormant->ours, dormant->listener, dormant->connect_back, dormant->region,
-		  s->pmix.agents, s->sync.listener, s->sync.client },
+		  s->pmix.agents, s->sync.listener, s->sync.client, dormant->torch },
 	};
 	rc = thread_start(&s->agent, run_in_thread, t);
 	if (rc) {
@@ -192,7 +209,8 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 	}
 	s->has_thread = true;
 	*setup = *host = dormant->ours = dormant->listener = dormant->connect_back =
-		dormant->region = s->pmix.agents = s->sync.listener = s->sync.client = -1;
+		dormant->region = s->pmix.agents = s->sync.listener = s->sync.client =
+		dormant->torch = -1;
 	return 0;
 }
 

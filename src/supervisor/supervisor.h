@@ -127,6 +127,7 @@ struct supervisor_options {
 	int connect_back_fd;
 	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
 	struct supervisor_ports slurm_ports[SUPERVISOR_SLURM_PORTS];
+	uint16_t torch_port; /* for PyTorch's TCPStore, on every address; 0: nobody serves it */
 	bool sync;    /* there is a socket for pmi2x-sync */
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };

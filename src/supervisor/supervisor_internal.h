@@ -38,6 +38,7 @@ struct dormant {
 	int ours;     /* the agent's end of the registration socket */
 	int theirs;   /* the end that children inherit */
 	int listener; /* -1: no neighbours */
+	int torch;    /* the same for supervisor_options.torch_port; -1: none */
 	uint16_t port;
 	int region;   /* the object of the results region; -1: none */
 	int connect_back;

@@ -95,6 +95,7 @@ EXTRA_DIST += \
 	testsuite/system/test_steps.py \
 	testsuite/system/test_topology.py \
 	testsuite/system/test_topology_readers.py \
+	testsuite/system/test_torch.py \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \
 	testsuite/system/test_why.py \
@@ -150,5 +151,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/spank-waiter.c \
 	testsuite/system/programs/spawn.py \
 	testsuite/system/programs/stranger.py \
+	testsuite/system/programs/tcpstore.py \
 	testsuite/system/programs/topology.py \
+	testsuite/system/programs/torch-train.py \
 	testsuite/system/programs/values.py

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from faulty import give_up_node, listener, restarted
-from harness import Cluster, run, wait_until
+from harness import Cluster, free_ports, run, taken_ports, wait_until
 
 
 @pytest.fixture
@@ -52,6 +52,18 @@ def test_an_option_that_is_no_more(configured, raw):
     result = cluster.srun("-N4", "-n9", *raw("exchange", "2")).ok()
     assert result.lines.count("exchanged 9") == 9
     assert "unknown option Pmi2xAlgorithm" in result.stderr + logs(cluster)
+
+
+def test_port_of_torch_that_is_in_use_is_named(configured):
+    """Pmi2xTorch is the default of a site, and a job switches it off."""
+    with free_ports(2) as (first, last):
+        cluster = configured(f"Pmi2xPorts={first}-{last}\nPmi2xTorch=env\n", nodes=1)
+        got = cluster.srun("-N1", "-n1", "env").ok().stdout
+        assert f"MASTER_PORT={first}" in got or f"MASTER_PORT={last}" in got
+        with taken_ports(first, last):
+            result = cluster.srun("-N1", "-n1", "true").failed()
+            result.says("which PMI2X_TORCH is to give to the tasks, cannot be used (Address already in use)")
+            cluster.srun("-N1", "-n1", "true", env={"PMI2X_TORCH": "off"}).ok()
 
 
 @pytest.mark.parametrize("width", ["0", "1", "1000000000", "-3", "many"])

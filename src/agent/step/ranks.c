@@ -6,6 +6,7 @@
 #include "agent/step/ranks.h"
 #include "agent/step/srun_link.h"
 #include "agent/step/store_link.h"
+#include "agent/step/torch_door.h"
 #include "agent/step/trace.h"
 
 #include <errno.h>
@@ -147,8 +148,10 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 	known.process = (uint32_t)r->process;
 	r->leaving = false;
 	r->gone = end || r->exited || is_unwatched(r);
-	if (r->gone)
+	if (r->gone) {
 		store_link_rank_gone(r->service, rank_number(r), end);
+		torch_door_rank_ended(r->service, rank_number(r), end);
+	}
 	if (r->gone)
 		pmi_server_client_exit(server, r->slot, end ? &known : NULL);
 	else

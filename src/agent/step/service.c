@@ -17,6 +17,7 @@
 #include "agent/step/store_link.h"
 #include "agent/step/sync_door.h"
 #include "agent/step/topology_wait.h"
+#include "agent/step/torch_door.h"
 #include "agent/step/trace.h"
 #include "libcoll/layout.h"
 #include "libio/fd.h"
@@ -359,6 +360,7 @@ static void close_fds(struct agent_fds fds)
 	fd_close(&fds.pmix);
 	fd_close(&fds.sync);
 	fd_close(&fds.sync_client);
+	fd_close(&fds.torch);
 }
 
 int service_create(struct service **out, struct node *node,
@@ -378,6 +380,7 @@ int service_create(struct service **out, struct node *node,
 	s->pmix_fd = fds->pmix;
 	s->sync_fds[0] = fds->sync;
 	s->sync_fds[1] = fds->sync_client;
+	s->torch_fd = fds->torch;
 	s->srun_ops = &srun_ops;
 	s->ops = engine_ops;
 	if (node->options->end_on_failure)
@@ -421,6 +424,7 @@ int service_begin(struct service *s, struct peers *peers)
 	rc = rc ? rc : control_path_open(s);
 	rc = rc ? rc : pmix_link_open(s);
 	rc = rc ? rc : sync_door_open(s);
+	rc = rc ? rc : torch_door_open(s);
 	return rc ? rc : service_status_open(s);
 }
 
@@ -436,6 +440,7 @@ void service_stop(struct service *s)
 	root_services_close(s);
 	pmix_link_close(s);
 	sync_door_close(s);
+	torch_door_close(s);
 	ranks_close(s);
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
@@ -453,6 +458,7 @@ void service_destroy(struct service *s)
 	root_services_free(s);
 	pmix_link_free(s);
 	sync_door_free(s);
+	torch_door_free(s);
 	store_link_free(s);
 	ranks_free(s);
 	pmi_server_destroy(s->server);
@@ -464,5 +470,6 @@ void service_destroy(struct service *s)
 	fd_close(&s->pmix_fd);
 	fd_close(&s->sync_fds[0]);
 	fd_close(&s->sync_fds[1]);
+	fd_close(&s->torch_fd);
 	free(s);
 }

@@ -12,6 +12,8 @@
  *   service_status.c   srun's questions, and who waits long
  *   store_link.c       the store of the step, and its messages to neighbours
  *   sync_door.c        clients of the store at this node's socket
+ *   torch_door.c       clients of the store that speak PyTorch's TCPStore; torch_peers.c:
+ *                      which of them may
  *   topology_wait.c    who asks for the node's topology does not wait long
  *   trace.c            time stamps for a trace of start-up
  *

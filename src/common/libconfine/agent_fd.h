@@ -14,6 +14,7 @@ enum agent_fd {
 	AGENT_FD_PMIX,
 	AGENT_FD_SYNC,      /* these two: see agent_fds */
 	AGENT_FD_SYNC_CLIENT,
+	AGENT_FD_TORCH,
 	AGENT_FD_END,
 };
 

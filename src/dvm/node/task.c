@@ -302,7 +302,7 @@ static int make_agent(struct task *t)
 		.pmix_send = t->host->pmix_send ? on_pmix_send : NULL,
 		.left = on_left, .arg = t,
 	};
-	struct agent_fds fds = { t->registration, -1, -1, region_object_create(), -1, -1, -1 };
+	struct agent_fds fds = { t->registration, -1, -1, region_object_create(), -1, -1, -1, -1 };
 	int rc = agent_open(&t->agent, t->host->loop, &t->setup, &fds, &host,
 			    t->host->log);
 

@@ -152,6 +152,9 @@ TEST(words_ports_and_directories_are_taken)
 	assert_taken(find("Pmi2xPmixLibrary"), "/opt/pmix/lib/libpmix.so.2");
 	assert_taken(find("Pmi2xPorts"), "1-65535");
 	assert_taken(find("Pmi2xPorts"), "21000-21000");
+	assert_taken(find("Pmi2xTorch"), "env");
+	assert_taken(find("Pmi2xTorch"), "store");
+	assert_refused(find("Pmi2xTorch"), "on");
 	assert_taken(find("Pmi2xTrace"), "/var/log/pmi2x");
 	assert_taken(find("Pmi2xNetwork"), "10.1.0.0/16");
 	assert_taken(find("Pmi2xNetwork"), "fd00:1::/64");
@@ -289,7 +292,8 @@ TEST(options_of_all_nodes_are_a_text_with_the_values_in_use)
 	options_agreed(&c, text);
 	assert_string_equal(text, "Pmi2xTreeWidth=auto Pmi2xCollectiveTimeout=0 "
 				  "Pmi2xNetwork=(default) Pmi2xKillOnFailure=on "
-				  "Pmi2xPmix=auto Pmi2xPorts=28672-32767");
+				  "Pmi2xPmix=auto Pmi2xPorts=28672-32767 "
+				  "Pmi2xTorch=off");
 }
 
 TEST(options_of_all_nodes_have_room_in_a_frame)
@@ -298,7 +302,7 @@ TEST(options_of_all_nodes_have_room_in_a_frame)
 	struct conf c;
 
 	memset(&c, 0xff, sizeof(c));
-	c.kill_on_failure = c.pmix = 0;
+	c.kill_on_failure = c.pmix = c.torch = 0;
 	memset(c.network, 'f', sizeof(c.network) - 1);
 	c.network[sizeof(c.network) - 1] = '\0';
 	options_agreed(&c, text);

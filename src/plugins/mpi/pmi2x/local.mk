@@ -65,6 +65,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/topology_env.h \
 	src/plugins/mpi/pmi2x/topology_file.c \
 	src/plugins/mpi/pmi2x/topology_file.h \
+	src/plugins/mpi/pmi2x/torch_offer.c \
+	src/plugins/mpi/pmi2x/torch_offer.h \
 	src/plugins/mpi/pmi2x/trace_file.c \
 	src/plugins/mpi/pmi2x/trace_file.h \
 	src/plugins/mpi/pmi2x/strvec.c \

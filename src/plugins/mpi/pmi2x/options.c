@@ -158,6 +158,12 @@ static const char *const gds_words[] = {
 	[CONF_PMIX_GDS_HASH] = "hash",
 };
 
+static const char *const torch_words[] = {
+	[CONF_TORCH_OFF] = "off",
+	[CONF_TORCH_ENV] = "env",
+	[CONF_TORCH_STORE] = "store",
+};
+
 const char *const options_collect_words[] = {
 	[PMIXD_COLLECT_AUTO] = "auto",
 	[PMIXD_COLLECT_DEMAND] = "demand",
@@ -203,6 +209,7 @@ static bool is_offered(uint32_t job, uint32_t site)
 
 static const struct option_kind topology = WORDS(topology_words, NULL);
 static const struct option_kind pmix = WORDS(pmix_words, is_offered);
+static const struct option_kind torch = WORDS(torch_words, NULL);
 static const struct option_kind pmix_gds = WORDS(gds_words, NULL);
 static const struct option_kind pmix_collect = WORDS(options_collect_words, NULL);
 
@@ -351,6 +358,9 @@ static const struct option options[] = {
 	  PMIXD_COLLECT_AUTO, PMIXD_COLLECT_STORE, PMIXD_COLLECT_AUTO,
 	  "when libpmix gets the data of a PMIx fence" },
 	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL },
+	{ "Pmi2xTorch", "PMI2X_TORCH", &torch, FIELD(torch), CONF_TORCH_OFF,
+	  CONF_TORCH_STORE, CONF_TORCH_OFF,
+	  "variables and a TCPStore for PyTorch" },
 	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, FIELD(trace_dir), 0, 0, 0,
 	  NULL },
 };
@@ -387,6 +397,7 @@ static const char *const agreed[] = {
 	"Pmi2xNetwork",
 	"Pmi2xCollectiveTimeout", /* ... fail in the same way */
 	"Pmi2xKillOnFailure",
+	"Pmi2xTorch",     /* tasks would look for the first node in vain */
 	"Pmi2xPmix",      /* ranks would wait for those that get none */
 };
 

@@ -34,6 +34,13 @@ enum conf_pmix {
 /* Where PMIx clients find the server's data. */
 enum conf_pmix_gds { CONF_PMIX_GDS_AUTO, CONF_PMIX_GDS_HASH };
 
+/* Variables and services of tasks for PyTorch and JAX; see mpi_pmi2x.conf(5). */
+enum conf_torch {
+	CONF_TORCH_OFF,
+	CONF_TORCH_ENV,   /* variables and ports */
+	CONF_TORCH_STORE, /* and a TCPStore on the first node */
+};
+
 struct conf {
 	uint32_t tree_width; /* TREE_WIDTH_AUTO: chosen by size */
 	uint32_t handshake_s;
@@ -49,6 +56,7 @@ struct conf {
 	uint32_t pmix;     /* enum conf_pmix */
 	uint32_t pmix_gds; /* enum conf_pmix_gds */
 	uint32_t pmix_collect; /* enum pmixd_collect of helpers/pmixd/pmixd.h */
+	uint32_t torch;    /* enum conf_torch */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
 	char network[CONF_NETWORK_MAX]; /* "": that of NodeAddr */

@@ -278,6 +278,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->trace = s->launch.trace;
 	o->no_kill = s->launch.no_kill;
 	o->no_srun = compat_is_async(step);
+	o->torch = s->torch.serves;
 	o->tell_unspoken = s->launch.program && s->step.position == 0 &&
 			   layout_ranks(s->nodes.layout) > 1;
 	o->prefork_ns = s->prefork_ns;
@@ -395,6 +396,26 @@ static int offer_pmix(struct stepd *s, struct conf *conf,
 	return -ENOENT;
 }
 
+static int offer_torch(struct stepd *s, const struct conf *conf, char **env)
+{
+	const struct log_hook notes = { keep_note, s->notes };
+	char why[LOG_LINE_MAX];
+	struct torch_step step = {
+		.layout = s->nodes.layout,
+		.position = s->step.position,
+		.first_node = s->nodes.names[layout_node_id(s->nodes.layout, 0)],
+		.port_seed = s->launch.port_seed,
+	};
+	int rc;
+
+	conf_ports(conf, &step.port_first, &step.port_last);
+	rc = torch_offer_make(&s->torch, (enum conf_torch)conf->torch, &step, env, &notes,
+			      why, sizeof(why));
+	if (rc)
+		fail(s, "%s", why);
+	return rc;
+}
+
 /* On this node; srun_port_range may have them, too. */
 static void leave_ports_to_slurm(struct supervisor_options *o)
 {
@@ -421,6 +442,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		.program = { .fd = s->program, .uid = step->uid, .gid = step->gid },
 		.connect_back_fd = s->connect_back.fd,
 		.sync = true,
+		.torch_port = torch_offer_served_port(&s->torch, s->step.position),
 		.rank_fd = RANK_FD,
 	};
 	int rc;
@@ -471,7 +493,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		connect_back_socket_open(&s->connect_back, step->node_name,
 					 s->nodes.node_id, s->jobid,
 					 s->launch.run, step->uid);
-	if (offer_pmix(s, &own, step, *env))
+	if (offer_pmix(s, &own, step, *env) || offer_torch(s, &own, *env))
 		return;
 	prepare_agent(s, &own, step, *env);
 	foreign_env_remove(*env);
@@ -527,6 +549,7 @@ void stepd_stop(struct stepd *s)
 		close(s->topology_program);
 	free(s->topology);
 	pmix_offer_free(&s->pmix);
+	torch_offer_free(&s->torch);
 	step_layout_free(&s->nodes);
 	step_apps_free(&s->apps);
 	launch_env_free(&s->launch);

@@ -18,6 +18,7 @@
 #include "step_layout.h"
 #include "stepd.h"
 #include "supervisor/supervisor.h"
+#include "torch_offer.h"
 
 struct stepd {
 	struct supervisor *supervisor;
@@ -36,6 +37,7 @@ struct stepd {
 	int topology_program; /* the file of pmi2x-topology; -1 */
 	struct pmix_step pmix_step;
 	struct pmix_offer pmix;
+	struct torch_offer torch;
 	uint32_t job; /* the job whose step is killed when srun cannot be reached */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */

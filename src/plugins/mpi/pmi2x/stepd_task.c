@@ -140,6 +140,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		return rc;
 	set_task_env(s, task->gtaskid, fd, env);
 	set_sync_env(s, task->gtaskid, env);
+	torch_offer_set_env(&s->torch, task->gtaskid, slot, s->step.position, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
 	 * over for it. slurmstepd forks in its main thread, which stays.

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The front door of PyTorch: a server of the TCPStore protocol (libpmi/tcpstore.h) on the
+ * first node, which has the keys of the step's store (libstore/store.h).
+ */
+#ifndef PMI2X_TORCH_DOOR_H
+#define PMI2X_TORCH_DOOR_H
+
+#include "agent/step/service_internal.h"
+#include "libpmi/cause.h"
+
+/* Serve the socket in torch_fd, if there is one. 0 or a negative errno. */
+int torch_door_open(struct service *s);
+void torch_door_close(struct service *s);
+void torch_door_free(struct service *s);
+
+/*
+ * A rank of this node, which may not be the first, has ended. Others may wait in the
+ * TCPStore for what it was to set: unless it has ended well, the step ends.
+ */
+void torch_door_rank_ended(struct service *s, uint32_t rank, const struct pmi_exit *end);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The meeting point of PyTorch and JAX: variables for the tasks of a step, ports that the
+ * first node keeps for them, and whether its agent serves the TCPStore of PyTorch.
+ */
+#ifndef PMI2X_TORCH_OFFER_H
+#define PMI2X_TORCH_OFFER_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libcoll/layout.h"
+#include "libutil/log.h"
+#include "options.h"
+
+enum torch_port { TORCH_PORT_STORE, TORCH_PORT_JAX, TORCH_PORTS };
+
+struct torch_offer {
+	enum conf_torch mode;
+	bool serves;  /* the agent of the first node serves the TCPStore */
+	char address[INET6_ADDRSTRLEN]; /* of the first node */
+	uint16_t ports[TORCH_PORTS];
+	int held[TORCH_PORTS]; /* sockets that keep the ports, on the first node; -1 */
+	const struct layout *layout;
+};
+
+/* Description of the step. */
+struct torch_step {
+	const struct layout *layout;
+	uint32_t position;      /* of this node */
+	const char *first_node; /* its name */
+	uint64_t port_seed;
+	uint16_t port_first, port_last;
+};
+
+/*
+ * Decide, and keep the ports. 0, or a negative errno and why the step cannot run, in `why`
+ * of `size` bytes. Release with torch_offer_free in any case. Notes are for the user.
+ */
+int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
+		     const struct torch_step *step, char **env,
+		     const struct log_hook *notes, char *why, size_t size);
+/* The port at which the agent of this node serves; 0: it does not. */
+uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position);
+/* Add the variables of a task that the job has not set. `slot`: of the rank at its node. */
+void torch_offer_set_env(const struct torch_offer *o, uint32_t rank, uint32_t slot,
+			 uint32_t position, char ***env);
+void torch_offer_free(struct torch_offer *o);
+
+#endif

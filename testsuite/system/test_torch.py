@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch without an address in a script: PMI2X_TORCH, with Debian's python3-torch and
+with clients that speak the protocol of its TCPStore themselves."""
+
+import subprocess
+
+import pytest
+
+STORE = {"PMI2X_TORCH": "store"}
+RELEASES = ["1.13", "2.6"]
+
+
+@pytest.fixture(autouse=True)
+def is_pmi2x(kind):
+    if kind != "pmi2x":
+        pytest.skip("PMI2X_TORCH is pmi2x's")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    """PyTorch of Debian."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode:
+        pytest.skip("no python3-torch")
+
+
+@pytest.fixture
+def train(srun, raw, torch):
+    """Run a script of PyTorch on four nodes, with the Python that has it."""
+    script = raw("torch-train")[2]
+
+    def start(*argv, env=STORE):
+        layout = ["-N4", "--ntasks-per-node=2"]
+        return srun(*layout, "/usr/bin/python3", script, *argv, env=env)
+
+    return start
+
+
+@pytest.fixture
+def client(srun, raw):
+    def start(release, what, ranks=8, env=STORE):
+        layout = ["-N4", f"-n{ranks}", "--distribution=cyclic"]
+        return srun(*layout, *raw("tcpstore", release, what), env=env)
+
+    return start
+
+
+def trained(result):
+    return sorted(line for line in result.lines if line.startswith("trained"))
+
+
+@pytest.mark.parametrize("mode", ["env", "store"])
+def test_script_trains_without_an_address(train, mode):
+    """With env rank 0 has the server, with store the agent of the first node."""
+    result = train("all", env={"PMI2X_TORCH": mode}).ok()
+    assert trained(result) == [
+        f"trained {rank} of 8, {rank % 2} of 2" for rank in range(8)
+    ], result
+
+
+def test_rank_that_dies_ends_the_training(train):
+    result = train("dies").failed()
+    assert not trained(result), result
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_operation_is_answered_as_torch_does(client, release):
+    result = client(release, "all").ok()
+    assert result.lines.count("done all") == 8, result
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_client_that_dies_in_wait_holds_up_nobody(client, release):
+    client(release, "dies").ok()
+
+
+def test_rank_that_fails_ends_the_waits_of_others_by_name(client):
+    result = client("1.13", "fails", ranks=4).failed()
+    result.says("rank 3 (node n4) exited with exit code 5, and other ranks use the TCPStore")
+    assert result.code == 5, result
+
+
+def test_mixed_releases_are_closed_by_name(client, cluster):
+    client("1.13", "mixed", ranks=4).ok()
+    assert "two releases share a connection" in cluster.log_of("n1")
+
+
+def test_value_over_the_limit_is_closed_by_name(client, cluster):
+    client("2.6", "big", ranks=4).ok()
+    assert "a value of 8388609 bytes, and 8388608 are allowed" in cluster.log_of("n1")
+
+
+def test_process_of_another_user_is_refused(client, cluster):
+    client("1.13", "stranger", ranks=1).ok()
+    assert "a process of another user" in cluster.log_of("n1")
+
+
+def environment(result):
+    return dict(line.split("=", 1) for line in result.lines if "=" in line)
+
+
+def test_variables_are_set_where_the_job_has_not(srun):
+    env = {**STORE, "LOCAL_RANK": "7"}
+    got = environment(srun("-N2", "-n2", "sh", "-c", "[ $SLURM_PROCID = 0 ] || env", env=env).ok())
+    assert got["RANK"] == got["GROUP_RANK"] == "1" and got["WORLD_SIZE"] == "2"
+    assert got["LOCAL_RANK"] == "7" and got["LOCAL_WORLD_SIZE"] == "1"
+    assert got["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+    assert got["TORCHELASTIC_RESTART_COUNT"] == "0"
+    assert got["JAX_COORDINATOR_ADDRESS"].startswith(got["MASTER_ADDR"] + ":")
+    assert got["JAX_COORDINATOR_ADDRESS"] != got["MASTER_ADDR"] + ":" + got["MASTER_PORT"]
+
+
+def test_address_of_the_job_stays(srun):
+    env = {**STORE, "MASTER_ADDR": "192.0.2.1", "MASTER_PORT": "29500"}
+    result = srun("-N2", "-n2", "env", env=env).ok()
+    got = environment(result)
+    assert got["MASTER_ADDR"] == "192.0.2.1" and got["MASTER_PORT"] == "29500"
+    assert "TORCHELASTIC_USE_AGENT_STORE" not in got
+    result.says("because the job has set MASTER_ADDR or MASTER_PORT")
+
+
+def test_step_without_the_option_has_no_variables(srun):
+    got = environment(srun("-N2", "-n2", "env").ok())
+    assert not {"MASTER_ADDR", "WORLD_SIZE", "JAX_COORDINATOR_ADDRESS"} & got.keys()
