@@ -31,6 +31,8 @@ src_tools_sync_pmi2x_sync_SOURCES = \
 src_tools_sync_pmi2x_sync_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) -I$(srcdir)/src/tools
 src_tools_sync_pmi2x_sync_LDADD = libstore.la libcoll.la libutil.la
 dist_man_MANS += src/tools/pmi2x-sync.1
+syncdir = $(pkgdatadir)/python
+dist_sync_DATA = src/tools/sync/pmi2x_sync.py
 
 # Python programs find their modules in src/tools or contrib/bench in the source
 # tree, and below modulesdir once they are installed.

@@ -1,9 +1,118 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x-sync: tasks of a step meet from a shell, beside MPI or without it."""
 
+import os
+
 import pytest
 
 STEP = ["-N2", "-n4", "--ntasks-per-node=2"]
+
+
+PYTHON = """
+import pmi2x_sync
+
+with pmi2x_sync.connect() as step:
+    assert step.size == 4
+    assert step.get("none") is None
+    step.put(f"key {step.rank}", bytes(range(256)) * 1024)
+    value = step.get(f"key {(step.rank + 1) % 4}", wait=True, timeout=60)
+    assert value == bytes(range(256)) * 1024
+    assert step.allgather(str(step.rank)) == [b"0", b"1", b"2", b"3"]
+    assert len(step.allgather("", node=True)) == 2
+    step.add("sum", step.rank)
+    step.barrier()
+    assert step.get("sum") == b"6"
+    votes = step.allgather(str(step.elect("one")))
+    assert votes.count(b"True") == 1
+    if step.rank == 0:
+        for ask in step.barrier, step.wait:
+            try:
+                ask("lonely", timeout=0.1)
+            except pmi2x_sync.Timeout as late:
+                print(late, file=__import__("sys").stderr)
+            else:
+                raise SystemExit("no timeout")
+        try:
+            step.put("long", b"x" * (pmi2x_sync.VALUE_MAX + 1))
+        except pmi2x_sync.Error:
+            step.delete("sum")
+    step.barrier()
+    assert step.get("sum") is None
+    if step.rank != 3:
+        try:
+            step.barrier("never")
+        except pmi2x_sync.Error as error:
+            assert "rank 3 (node" in str(error), error
+    print("done")
+"""
+
+
+HOSTILE = r"""
+import os, socket, struct, sys
+name = b"\0" + os.environ["PMI2X_SYNC"].split(":")[0].encode()
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(name)
+    s.settimeout(60)
+    return s
+def message(*parts):
+    body = b"".join(parts)
+    return struct.pack("<I", len(body)) + body
+hello = message(struct.pack("<BII", 6, 1, int(os.environ["SLURM_PROCID"])))
+for bad in (b"\0\0\0\0", b"\xff" * 64, message(b"\1" * 40), hello + message(b"\7"),
+            hello + hello, message(struct.pack("<BII", 6, 1, 99)),
+            message(struct.pack("<BII", 6, 77, 0)), os.urandom(4096)):
+    s = connect()
+    try:
+        s.sendall(bad)
+        s.shutdown(socket.SHUT_WR)
+        while s.recv(65536):
+            pass
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+quiet = [connect() for _ in range(100)]
+import pmi2x_sync
+step = pmi2x_sync.connect()
+step.put("big", b"x" * (8 << 20))
+ask = struct.pack("<BQBBBIqI", 1, 5, 0, 1, 0, 0, 0, 1) + struct.pack("<I3s", 3, b"big")
+deaf = connect()
+deaf.sendall(hello)
+try:
+    for number in range(1000):
+        deaf.send(message(ask, bytes(8)), socket.MSG_DONTWAIT)
+except OSError:
+    pass
+full = 0
+for number in range(1000):
+    try:
+        step.put(f"full {number}", b"x" * (8 << 20))
+    except pmi2x_sync.Error as error:
+        assert "MiB" in str(error), error
+        full += 1
+        break
+assert full
+step.delete("full 0")
+step.put("last", "1")
+print("survived")
+"""
+
+
+STRANGER = """
+import os, socket
+child = os.fork()
+if not child:
+    os.setgid(1)
+    os.setuid(1)
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(b"\\0" + os.environ["PMI2X_SYNC"].split(":")[0].encode())
+    s.settimeout(60)
+    try:
+        left = s.recv(1)
+    except ConnectionResetError:
+        left = b""
+    os._exit(len(left))
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
 
 
 @pytest.fixture
@@ -109,15 +218,18 @@ def test_barrier_that_a_task_cannot_reach_any_more_ends(sync):
 
 
 def test_killed_client_is_not_in_the_barrier(sync):
-    """While it is in, another process of its task is refused by name."""
+    """Once a timeout of another task shows that it was in."""
     result = sync(
-        """if [ $SLURM_PROCID = 1 ]; then
-            pmi2x-sync barrier b &
-            until pmi2x-sync --timeout 0.1 barrier b 2>&1 | grep -q already; do :; done
+        """case $SLURM_PROCID in
+        0)  until pmi2x-sync --timeout 0.2 barrier b 2>&1 | grep -q "missing: ranks 2-3"
+            do :; done
+            pmi2x-sync put kill= ;;
+        1)  pmi2x-sync barrier b &
+            pmi2x-sync wait kill
             kill -9 $!; wait $!
             pmi2x-sync put killed=
-            pmi2x-sync --timeout 0.2 wait never
-        fi
+            pmi2x-sync --timeout 0.2 wait never ;;
+        esac
         pmi2x-sync wait killed; pmi2x-sync barrier b && echo done"""
     ).ok()
     assert result.lines == ["done"] * 4
@@ -128,6 +240,43 @@ def test_beside_mpi(sync, raw):
     program = " ".join(str(word) for word in raw("exchange", "2"))
     result = sync(f"pmi2x-sync barrier; {program} && pmi2x-sync barrier && echo done").ok()
     assert result.lines.count("done") == 4
+
+
+def test_from_python(srun, prefix, kind, tmp_path):
+    """Threads of waiting tasks, values of all bytes, and ends by name."""
+    if kind != "pmi2x":
+        pytest.skip("pmi2x-sync is of pmi2x")
+    script = tmp_path / "task.py"
+    script.write_text(PYTHON)
+    path = f"PYTHONPATH={prefix}/share/pmi2x/python"
+    result = srun(*STEP, "env", path, "/usr/bin/python3", "-B", script).ok()
+    assert sorted(result.lines) == ["done"] * 4
+
+
+def test_hostile_clients_do_not_harm_the_step(sync, prefix, tmp_path, raw):
+    """Garbage, silent clients, one that does not read, and more than fits: MPI beside it
+    goes on, and so do other clients."""
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    program = " ".join(str(word) for word in raw("exchange", "2"))
+    result = sync(
+        f"""export PYTHONPATH={prefix}/share/pmi2x/python
+        pmi2x-sync barrier
+        if [ $SLURM_PROCID = 3 ]; then
+            /usr/bin/python3 -B {tmp_path}/hostile.py || exit 9
+        fi
+        {program} && pmi2x-sync barrier && echo done"""
+    ).ok()
+    assert result.lines.count("survived") == 1
+    assert result.lines.count("done") == 4
+
+
+def test_other_users_get_nothing(sync, tmp_path):
+    """Their connections are closed, before and after the agent has started."""
+    if os.geteuid():
+        pytest.skip("only root can be another user")
+    (tmp_path / "stranger.py").write_text(STRANGER)
+    stranger = f"/usr/bin/python3 -B {tmp_path}/stranger.py"
+    sync(f"{stranger} && pmi2x-sync barrier && {stranger}").ok()
 
 
 def test_without_pmi2x_it_says_which_option_to_add(srun, prefix, kind):
