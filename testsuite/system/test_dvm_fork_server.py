@@ -7,6 +7,8 @@ import os
 import pathlib
 import signal
 
+import pytest
+
 from dvms import dvm, env, living, local, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
@@ -82,5 +84,33 @@ def test_lost_head_ends_daemons_and_ranks(local, env, tmp_path):
     with standing_still(env):
         names = living(env["PMI2X_DVM_DIR"])
         os.kill(next(p for p, n in names.items() if n == "pmi2x-dvm-head"), signal.SIGKILL)
+        wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert has_ended(int(pid.read_text()))
+
+
+def test_zygote_whose_daemon_was_killed_starts_nothing(local, env, tmp_path):
+    """The orders that it has not read are old: another node may have the tasks."""
+    words = "sh", "-c", f"touch {tmp_path}/ran.$PMI2X_DVM_TASK"
+    with standing_still(env):
+        tasks = [submit(local, *words) for _ in range(8)]
+        for task in tasks:
+            wait_until(lambda t=task: json.loads(local("why", "--json", t).ok().stdout)["nodes"])
+        for pid, name in living(env["PMI2X_DVM_DIR"]).items():
+            if name == "pmi2x-dvmd":
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: "pmi2x-dvmd" not in living(env["PMI2X_DVM_DIR"]).values())
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert not list(tmp_path.glob("ran.*"))
+
+
+@pytest.mark.wide
+def test_down_ends_a_node_whose_zygote_stands_still(dvm, env, tmp_path):
+    """The daemons kill their zygotes five seconds after the head has given them up."""
+    dvm("up", "--local", "2", "--grace", "1").ok()
+    pid = tmp_path / "pid"
+    submit(dvm, "sh", "-c", f"echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 600")
+    wait_until(pid.exists)
+    with standing_still(env):
+        dvm("down", "--cancel")
         wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     assert has_ended(int(pid.read_text()))

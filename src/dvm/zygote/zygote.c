@@ -314,6 +314,8 @@ static void serve(struct zygote *z)
 			continue;
 		if (in[1].revents)
 			take_signals(z);
+		/* Orders of a daemon that has gone may be old: others may have the tasks. */
+		z->over |= (in[0].revents & POLLHUP) != 0;
 		if (in[0].revents && !z->over)
 			read_orders(z);
 	}
