@@ -206,6 +206,8 @@ static void on_ended(struct client *c, json_t *event)
 
 		promise_ended(c->w, task, json_integer_value(json_object_get(t, "code")),
 			      c->connection);
+		promise_failure(c->w, task, json_integer_value(json_object_get(t, "code")),
+				(uint32_t)json_integer_value(json_object_get(t, "instance")));
 		promise_reason(c->w, c->head, task, json_string_value(json_object_get(t, "why")),
 			       (uint64_t)(json_number_value(ended) * 1000 + 0.5));
 	}

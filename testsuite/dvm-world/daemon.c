@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node's daemon: libdvm's node, the connection to its head, and processes that are
- * numbers. This is a short form of src/dvm/node/head_link.c and zygote_process.c.
+ * A node's daemon: libdvm's node, and the connections to its head and its zygote. This is a
+ * short form of src/dvm/node/head_link.c, node_host.c and zygote_process.c.
  */
 #include "world.h"
 
@@ -17,7 +17,6 @@
 #define ASKED_BYTES_MAX ((size_t)1 << 20)
 #define CONNECT_MS (10 * SECOND)
 #define DIE_MS 2000 /* until the ranks of a daemon that was killed have been killed */
-#define STUBBORN 8 /* one rank in this number ignores SIGTERM */
 
 struct daemon {
 	struct world *w;
@@ -25,6 +24,7 @@ struct daemon {
 	uint32_t number;
 	char name[16];
 	struct dvm_node *node; /* NULL: the process is no more */
+	struct zygote *zygote; /* NULL: it has not been started */
 	struct link *head;
 	int end;               /* of that link, this side's */
 	uint32_t epoch;        /* number of the last head that has called */
@@ -41,51 +41,9 @@ static void turn(struct daemon *d);
 
 /* ---- ranks ---- */
 
-static void end_rank_later(struct world *w, int64_t process, uint64_t ms, int32_t status);
-
-static void rank_ends(struct world *w, uint32_t process, int32_t status)
-{
-	struct rank_process *p = &w->ranks[process - 1];
-	const struct node_end end = { .status = status };
-	struct daemon *d = p->daemon;
-
-	if (!p->runs)
-		return;
-	if (d->node && !p->known) { /* the one comes before the other */
-		end_rank_later(w, process, 1, status);
-		return;
-	}
-	p->runs = false;
-	trace(w, "rank %u of k%u ends on %s, %d", p->rank, p->task, d->name, status);
-	if (!d->node)
-		return;
-	(void)dvm_node_ended(d->node, p->part, p->slot, &end, time_of(w, d->machine));
-	turn(d);
-}
-
-static void on_rank_ends(struct world *w, void *arg, uint64_t number)
-{
-	rank_ends(w, (uint32_t)(number >> 32), (int32_t)(uint32_t)number);
-}
-
-static void end_rank_later(struct world *w, int64_t process, uint64_t ms, int32_t status)
-{
-	after(w, ms, on_rank_ends, NULL, (uint64_t)process << 32 | (uint32_t)status);
-}
-
-static uint64_t draw_duration(struct world *w)
-{
-	switch (draw(w, 4)) {
-	case 0: return draw(w, 20);
-	case 1: return draw(w, 3 * SECOND);
-	case 2: return draw(w, 30 * SECOND);
-	default: return draw(w, 200 * SECOND);
-	}
-}
-
 void daemon_rank_done(struct daemon *d, uint32_t process)
 {
-	end_rank_later(d->w, process, draw_duration(d->w), 0);
+	zygote_rank_done(d->zygote, process);
 }
 
 bool daemon_runs(const struct daemon *d, uint32_t process)
@@ -106,91 +64,109 @@ static void on_limit_output(void *arg, uint32_t part, size_t bytes)
 	output_set_limit(d->w, d, part, bytes);
 }
 
-/* 0 or a negative errno. */
-static int start_rank(struct daemon *d, const struct node_start *what, uint32_t slot)
-{
-	struct world *w = d->w;
-	const char *name = (const char *)what->launch->argv.data;
-	struct rank_process *p = &w->ranks[w->nranks];
+/* ---- its zygote ---- */
 
-	if (w->nranks == RANKS_MAX)
-		return -ENOSPC;
-	*p = (struct rank_process){
-		.task = task_of_name(name), .machine = d->machine, .daemon = d, .runs = true,
-		.rank = what->launch->first_rank + slot,
-		.instance = what->launch->instance, .part = what->part, .slot = slot,
-	};
-	trace(w, "rank %u of %s (task %llu.%u) starts on %s", p->rank, name,
-	      (unsigned long long)what->launch->task, p->instance, d->name);
-	promise_id(w, p->task, what->launch->task);
-	promise_start(w, p);
-	if (what->launch->output == DVM_OUTPUT_FORWARD)
-		output_rank_begins(w, d, what, ++w->nranks);
-	else
-		end_rank_later(w, ++w->nranks, draw_duration(w),
-			       draw_once_in(w, 12) ? 3 << 8 : 0);
-	return 0;
+static void tell_zygote(struct daemon *d, const struct dvm_msg *m)
+{
+	zygote_order(d->zygote, m);
 }
 
-/* The node will hear this of the start of a part. */
-struct answer {
-	struct daemon *daemon;
-	uint32_t first; /* of its processes */
-	struct start start;
-};
-
-static void on_answer(struct world *w, void *arg, uint64_t number)
+static void on_profile(void *arg, const struct dvm_profile_msg *profile)
 {
-	struct answer *a = arg;
-	struct daemon *d = a->daemon;
-	struct starts starts = { .items = { a->start }, .count = 1 };
-
-	if (d->node) {
-		for (uint32_t i = 0; i < a->start.count; i++)
-			w->ranks[a->first + i].known = true;
-		starts_tell(&starts, d->node, time_of(w, d->machine));
-		turn(d);
-	}
-	free(a);
+	tell_zygote(arg, &(struct dvm_msg){ .type = DVM_PROFILE, .profile = *profile });
 }
 
-/* Now and then the process that starts ranks stands still for a while. */
+static void on_forget(void *arg, uint32_t number)
+{
+	tell_zygote(arg, &(struct dvm_msg){ .type = DVM_FORGET, .profile = { number } });
+}
+
 static void on_start(void *arg, const struct node_start *what)
 {
-	struct daemon *d = arg;
-	struct answer *a = malloc(sizeof(*a));
-	struct start s = { .part = what->part, .first = d->w->nranks + 1 };
-
-	if (!a)
-		abort();
-	while (!s.error && what->first + s.count < what->launch->ranks_here) {
-		s.error = start_rank(d, what, what->first + s.count);
-		s.count += !s.error;
-	}
-	*a = (struct answer){ d, (uint32_t)s.first - 1, s };
-	after(d->w, draw_once_in(d->w, 16) ? draw(d->w, 40 * SECOND) : draw(d->w, 5), on_answer,
-	      a, 0);
+	tell_zygote(arg, &(struct dvm_msg){
+		.type = DVM_EXEC,
+		.exec = { what->part, what->first, what->profile->number,
+			  node_wants_pmi(what->launch), what->message },
+	});
 }
 
-static void signal_rank(struct daemon *d, uint32_t process, int number)
+static void on_give_up(void *arg, uint32_t part)
 {
-	struct rank_process *p = &d->w->ranks[process - 1];
-
-	if (number == SIGKILL && !p->killed)
-		end_rank_later(d->w, process, draw(d->w, 50), SIGKILL);
-	else if (number == SIGTERM && !draw_once_in(d->w, STUBBORN))
-		end_rank_later(d->w, process, draw(d->w, SECOND), SIGTERM);
-	p->killed = p->killed || number == SIGKILL;
+	tell_zygote(arg, &(struct dvm_msg){ .type = DVM_GIVE_UP, .give_up = part });
 }
 
 static void on_signal(void *arg, uint32_t part, int number)
 {
 	struct daemon *d = arg;
 
+	tell_zygote(d, &(struct dvm_msg){
+		.type = DVM_KILL, .kill = { part, (uint32_t)number } });
+	zygote_kill_soon(d->zygote, part, number);
+}
+
+static void take_started(struct daemon *d, const struct dvm_processes *m)
+{
+	uint64_t numbers[64];
+
+	memcpy(numbers, m->numbers.data, m->numbers.len);
+	dvm_node_started(d->node, m->part, numbers,
+			 (uint32_t)(m->numbers.len / sizeof(*numbers)), m->error,
+			 time_of(d->w, d->machine));
+}
+
+static void take_exited(struct daemon *d, const struct dvm_exited *m)
+{
+	const struct node_end end = {
+		.status = m->status, .lacks = m->lacks,
+		.why = m->why.len ? "cannot execute" : NULL,
+	};
+
+	if (!dvm_node_ended(d->node, m->part, m->slot, &end, time_of(d->w, d->machine)))
+		failed(d->w, "%s does not know a rank of part %u that has ended", d->name,
+		       m->part);
+}
+
+static void register_node(struct daemon *d, const struct ledger_resources *has)
+{
+	const struct dvm_register r = {
+		.version = DVM_VERSION, .has = *has, .name = { d->name, strlen(d->name) },
+	};
+
+	dvm_node_register(d->node, &r);
+}
+
+void daemon_zygote_says(struct daemon *d, const void *data, size_t len)
+{
+	struct dvm_msg m;
+	struct cursor c;
+
+	if (!d->node)
+		return;
+	cursor_init(&c, data, len);
+	if (dvm_msg_unpack(&c, &m))
+		abort();
+	if (m.type == DVM_RESOURCES)
+		register_node(d, &m.resources);
+	else if (m.type == DVM_PROCESSES)
+		take_started(d, &m.processes);
+	else
+		take_exited(d, &m.exited);
+	turn(d);
+}
+
+bool daemon_runs_any(const struct daemon *d)
+{
 	for (uint32_t i = 0; i < d->w->nranks; i++)
-		if (d->w->ranks[i].daemon == d && d->w->ranks[i].part == part &&
-		    d->w->ranks[i].runs)
-			signal_rank(d, i + 1, number);
+		if (d->w->ranks[i].daemon == d && d->w->ranks[i].runs)
+			return true;
+	return false;
+}
+
+/* The machine is full: the daemon may get no descriptors. */
+static int draw_descriptors(struct daemon *d)
+{
+	return machine_is_full(d->w, d->machine) && draw_once_in(d->w, 4) ?
+		       draw_lack(d->w) : 0;
 }
 
 /* The daemon is no more: so are its ranks, at once or, where it was killed, soon. */
@@ -203,7 +179,7 @@ static void ranks_die(struct daemon *d, uint64_t ms)
 			continue;
 		p->dies = ms;
 		if (ms)
-			end_rank_later(d->w, i + 1, draw(d->w, ms), SIGKILL);
+			zygote_kill_rank(d->zygote, i + 1, draw(d->w, ms));
 		else
 			p->runs = false;
 	}
@@ -233,11 +209,7 @@ static void on_send(void *arg, const void *data, size_t len)
 
 static int on_open_output(void *arg, uint32_t part)
 {
-	return 0;
-}
-
-static void on_profile(void *arg, const struct dvm_profile_msg *profile)
-{
+	return draw_descriptors(arg);
 }
 
 static void on_part(void *arg, uint32_t part)
@@ -246,7 +218,7 @@ static void on_part(void *arg, uint32_t part)
 
 static int on_open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 {
-	return 0;
+	return draw_descriptors(arg);
 }
 
 static void on_pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t status)
@@ -271,9 +243,9 @@ static void on_leave(void *arg)
 
 static const struct dvm_node_ops node_ops = {
 	.send = on_send, .open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_part,
-	.profile = on_profile, .forget = on_part,
+	.profile = on_profile, .forget = on_forget,
 	.open_pmi = on_open_pmi, .pmi_rank_ended = on_pmi_rank_ended,
-	.close_pmi = on_close_pmi, .all_started = on_part, .give_up = on_part,
+	.close_pmi = on_close_pmi, .all_started = on_part, .give_up = on_give_up,
 	.start = on_start, .signal = on_signal,
 	.leave = on_leave,
 };
@@ -284,6 +256,8 @@ static void end(struct daemon *d, uint64_t ms)
 	if (!d->node)
 		return;
 	trace(d->w, "%s ends", d->name);
+	if (d->zygote)
+		zygote_end(d->zygote);
 	ranks_die(d, ms);
 	dvm_node_destroy(d->node);
 	d->node = NULL;
@@ -498,20 +472,10 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head)
 	d->end = 1;
 }
 
-static void register_node(struct daemon *d)
-{
-	const struct dvm_register r = {
-		.version = DVM_VERSION, .has = { CORES, 0, 1000 },
-		.name = { d->name, strlen(d->name) },
-	};
-
-	dvm_node_register(d->node, &r);
-	turn(d);
-}
-
 static void on_connect(struct world *w, void *arg, uint64_t number)
 {
 	struct daemon *d = arg;
+	static const struct ledger_resources has = { CORES, 0, 1000 };
 	struct head_process *h = w->heads[number >> 32];
 	uint32_t position = (uint32_t)number;
 
@@ -528,7 +492,7 @@ static void on_connect(struct world *w, void *arg, uint64_t number)
 		end(d, 0);
 		return;
 	}
-	register_node(d);
+	d->zygote = zygote_start(w, d, d->machine, &has);
 }
 
 /* ---- life ---- */
@@ -556,10 +520,7 @@ struct daemon *daemon_start(struct world *w, unsigned machine, struct head_proce
 
 bool daemon_is_gone(const struct daemon *d)
 {
-	for (uint32_t i = 0; i < d->w->nranks; i++)
-		if (d->w->ranks[i].daemon == d && d->w->ranks[i].runs)
-			return false;
-	return !d->node;
+	return !d->node && !daemon_runs_any(d);
 }
 
 unsigned daemon_machine(const struct daemon *d)
@@ -600,6 +561,17 @@ struct daemon *daemon_on(struct world *w, unsigned machine)
 	return NULL;
 }
 
+bool daemon_is_idle(const struct daemon *d)
+{
+	return !d->zygote || zygote_is_idle(d->zygote);
+}
+
+void daemon_stand_still(struct daemon *d, uint64_t ms)
+{
+	if (d->zygote)
+		zygote_stand_still(d->zygote, ms);
+}
+
 /* True: the daemon keeps nothing for another head but its description. */
 bool daemon_holds_nothing(struct daemon *d)
 {
@@ -620,6 +592,7 @@ bool daemon_holds_nothing(struct daemon *d)
 	(void)dvm_node_turn(d->node, time_of(d->w, d->machine));
 	d->asked = NULL;
 	cursor_init(&c, said.data, said.len);
+	zygote_check_left(d->zygote);
 	nothing = !dvm_msg_unpack(&c, &m) && m.type == DVM_REGISTER && !cursor_left(&c);
 	while (cursor_left(&c) && !dvm_msg_unpack(&c, &m))
 		if (m.type == DVM_HELD)
@@ -636,6 +609,7 @@ void daemons_free(struct world *w)
 
 		if (d->node)
 			dvm_node_destroy(d->node);
+		zygote_free(d->zygote);
 		free(d);
 	}
 }

@@ -118,12 +118,15 @@ static void on_node_send(void *arg, uint32_t position, const void *data, size_t 
 		link_send(h->nodes[position]->link, 0, data, len);
 }
 
-/* In a moment, as a link ends. */
+/*
+ * In a moment, as a link ends. When the disk has lost the start of a task, two nodes may
+ * hold one part.
+ */
 static void on_node_break(void *arg, uint32_t position, const char *why)
 {
 	struct head_process *h = arg;
 
-	if (!strcmp(why, "no message from the daemon"))
+	if (!strcmp(why, "no message from the daemon") || h->w->damaged)
 		after(h->w, 0, on_broken, h->nodes[position], 0);
 	else
 		failed(h->w, "head %u cannot read what node %u says: %s", h->number, position,
@@ -519,6 +522,26 @@ bool head_is_idle(struct head_process *h)
 	h->busy = 1;
 	dvm_json_request(h->head, AUDITOR, request, strlen(request), head_now_of(h));
 	return !h->busy;
+}
+
+static void undrain(struct head_process *h, unsigned machine)
+{
+	char request[64];
+
+	for (uint32_t i = 0; head_takes_clients(h) && i < DAEMONS_MAX; i++) {
+		if (!h->nodes[i] || daemon_machine(h->daemons[i]) != machine)
+			continue;
+		snprintf(request, sizeof(request), "{\"op\":\"undrain\",\"node\":\"%s\"}",
+			 daemon_name(h->daemons[i]));
+		dvm_json_request(h->head, AUDITOR, request, strlen(request), head_now_of(h));
+		head_turn(h);
+	}
+}
+
+void heads_undrain(struct world *w, unsigned machine)
+{
+	for (uint32_t i = 0; i < w->nheads; i++)
+		undrain(w->heads[i], machine);
 }
 
 bool head_has(const struct head_process *h, const struct daemon *d)

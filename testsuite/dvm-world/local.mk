@@ -9,7 +9,8 @@ testsuite_dvm_world_dvm_world_SOURCES = \
 	testsuite/dvm-world/links.c testsuite/dvm-world/output.c testsuite/dvm-world/plan.c \
 	testsuite/dvm-world/promises.c \
 	testsuite/dvm-world/store.c testsuite/dvm-world/store.h \
-	testsuite/dvm-world/world.c testsuite/dvm-world/world.h
+	testsuite/dvm-world/world.c testsuite/dvm-world/world.h \
+	testsuite/dvm-world/zygote.c
 testsuite_dvm_world_dvm_world_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_dvm_world_dvm_world_LDFLAGS = $(AM_LDFLAGS) -no-install
 testsuite_dvm_world_dvm_world_LDADD = libdvmjson.la libdvm.la libcoll.la libutil.la $(JANSSON_LIBS) $(XXHASH_LIBS)

@@ -12,7 +12,7 @@
 
 enum fault {
 	KILL_HEAD, KILL_DAEMON, STOP_MACHINE, CUT, CUT_TWICE, SECOND_HEAD, DISK_FAILS, DISK_DAMAGES,
-	FAULTS,
+	NODE_IS_FULL, ZYGOTE_STANDS_STILL, FAULTS,
 };
 
 /* As src/dvm/head/head_main.c does it. */
@@ -151,6 +151,18 @@ static void damage(struct world *w)
 		w->damaged = true;
 }
 
+/* Other users of the machine have its processes, descriptors and memory. */
+static void fill(struct world *w, unsigned machine)
+{
+	struct machine *m = &w->machines[machine];
+	uint64_t until = w->ms + draw_cut(w);
+
+	m->is_hard = draw_once_in(w, 2);
+	m->full_until = until > m->full_until ? until : m->full_until;
+	trace(w, "machine %u is full for %.1f s%s", machine, (m->full_until - w->ms) / 1000.0,
+	      m->is_hard ? ", and starts nothing" : "");
+}
+
 static void on_fault(struct world *w, void *arg, uint64_t fault)
 {
 	struct daemon *d = daemon_on(w, (unsigned)draw(w, NODES));
@@ -173,6 +185,11 @@ static void on_fault(struct world *w, void *arg, uint64_t fault)
 	case SECOND_HEAD: start_second_head(w); break;
 	case DISK_FAILS: spoil_disk(w); break;
 	case DISK_DAMAGES: damage(w); break;
+	case NODE_IS_FULL: fill(w, (unsigned)draw(w, NODES)); break;
+	case ZYGOTE_STANDS_STILL:
+		if (d)
+			daemon_stand_still(d, draw_cut(w));
+		break;
 	case CUT_TWICE:
 		cut_twice(w, h && !draw_once_in(w, 4) ? head_machine(h) :
 						       (unsigned)draw(w, CLIENT_MACHINE));
@@ -189,12 +206,26 @@ static bool anything_runs(const struct world *w)
 	for (uint32_t i = 0; i < w->nranks; i++)
 		if (w->ranks[i].runs)
 			return true;
+	for (uint32_t i = 0; i < w->ndaemons; i++)
+		if (!daemon_is_idle(w->daemons[i]))
+			return true;
 	return false;
+}
+
+/* As a user does it, when the node is all right again. */
+static void undrain(struct world *w)
+{
+	for (unsigned i = 0; i < NODES; i++)
+		if (!machine_is_full(w, i))
+			heads_undrain(w, i);
 }
 
 static void on_look(struct world *w, void *arg, uint64_t quiet)
 {
-	bool idle = clients_are_done(w) && !anything_runs(w) && w->published &&
+	bool idle;
+
+	undrain(w);
+	idle = clients_are_done(w) && !anything_runs(w) && w->published &&
 		    head_is_idle(w->published);
 
 	if (idle && quiet)

@@ -114,12 +114,31 @@ void promise_reason(struct world *w, const struct head_process *head, uint32_t t
 		       head_number(head));
 }
 
+/*
+ * A start for which a node lacked something is no failure of the task. It runs again,
+ * unless it has had its tries; with --once only if no rank of it was started.
+ */
+void promise_failure(struct world *w, uint32_t task, int64_t code, uint32_t instance)
+{
+	const struct world_task *t = &w->tasks[task];
+
+	if (code != 126 || t->hard || t->cancelled || t->tied || promise_forgiven(w) ||
+	    instance + 1 >= HEAD_INSTANCES_MAX || (w->plan.once && t->ranks > 1))
+		return;
+	failed(w, "k%u fails at try %u for what a node lacked", task, instance);
+}
+
+static bool is_other_start(const struct rank_process *o, const struct rank_process *p)
+{
+	return o != p && o->task == p->task && o->rank == p->rank && !o->lacks;
+}
+
 static void check_overlap(struct world *w, const struct rank_process *p)
 {
 	for (uint32_t i = 0; i < w->nranks; i++) {
 		const struct rank_process *o = &w->ranks[i];
 
-		if (o != p && o->runs && o->task == p->task && o->rank == p->rank)
+		if (is_other_start(o, p) && o->runs)
 			failed(w, "rank %u of k%u starts on %s while it runs on %s",
 			       p->rank, p->task, daemon_name(p->daemon), daemon_name(o->daemon));
 	}
@@ -130,7 +149,7 @@ static void check_once(struct world *w, const struct rank_process *p)
 	for (uint32_t i = 0; w->plan.once && i < w->nranks; i++) {
 		const struct rank_process *o = &w->ranks[i];
 
-		if (o != p && o->task == p->task && o->rank == p->rank)
+		if (is_other_start(o, p))
 			failed(w, "rank %u of k%u starts a second time, in spite of --once",
 			       p->rank, p->task);
 	}

@@ -2,6 +2,7 @@
 /* Time, chance and verdict of a world: world.h. */
 #include "disk.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,20 @@ struct dvm_time time_of(const struct world *w, unsigned machine)
 	const uint64_t ms = w->ms + w->machines[machine].clock_ms;
 
 	return (struct dvm_time){ w->ms * 1000000, ms };
+}
+
+/* ---- machines ---- */
+
+bool machine_is_full(const struct world *w, unsigned machine)
+{
+	return w->ms < w->machines[machine].full_until;
+}
+
+int draw_lack(struct world *w)
+{
+	static const int lacks[] = { -EMFILE, -ENFILE, -EAGAIN, -ENOMEM };
+
+	return lacks[draw(w, sizeof(lacks) / sizeof(*lacks))];
 }
 
 /* ---- trace and verdict ---- */

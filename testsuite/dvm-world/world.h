@@ -6,7 +6,8 @@
  *
  *   world.c     time, what is drawn, the trace and the verdict
  *   links.c     connections between machines, which may be cut off
- *   daemon.c    a node's daemon and its ranks
+ *   daemon.c    a node's daemon
+ *   zygote.c    its fork server, and ranks
  *   head.c      the process of a head: which daemons and clients it has
  *   output.c    what ranks write, and clients read
  *   store.c     its journal
@@ -79,6 +80,8 @@ struct machine {
 	uint64_t clock_ms;   /* its clock at time 0 */
 	bool mute;           /* its messages wait */
 	bool down;
+	uint64_t full_until; /* it lacks descriptors, processes or memory until then, */
+	bool is_hard;        /* ... for each start, not for some */
 };
 
 /* ---- tasks, as the world knows them ---- */
@@ -92,7 +95,7 @@ struct world_task {
 	bool ended;          /* the client was told how: */
 	int64_t code;
 	bool cancelled;      /* a client has asked for it */
-	uint32_t starts;     /* of its first rank */
+	bool hard;           /* a rank could not be started, and its node lacked nothing */
 	struct client *client;
 	uint64_t told_by;    /* the connection over which its end was told */
 };
@@ -101,10 +104,11 @@ struct rank_process {
 	uint32_t task;       /* its index in the world */
 	uint32_t rank, instance;
 	uint32_t part, slot; /* which one of its node's */
+	bool lacks;          /* its node lacked something between fork and exec */
+	bool unstartable;    /* ... or its program cannot be executed */
 	unsigned machine;
 	struct daemon *daemon;
 	bool runs;
-	bool known;          /* its node has heard that it runs */
 	bool killed;
 	bool dies;           /* with its daemon */
 };
@@ -157,6 +161,10 @@ void trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 
 void failed(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The time that the clocks of a machine show. */
 struct dvm_time time_of(const struct world *w, unsigned machine);
+/* The machine has few descriptors, processes or memory left, */
+bool machine_is_full(const struct world *w, unsigned machine);
+/* ... and starts fail with one of these negative errnos. */
+int draw_lack(struct world *w);
 
 /* ---- links.c ---- */
 
@@ -209,6 +217,13 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head);
 struct link_end daemon_end(struct daemon *d);
 /* Kill the daemon's process and its ranks. */
 void daemon_kill(struct daemon *d);
+/* A message of its zygote. */
+void daemon_zygote_says(struct daemon *d, const void *data, size_t len);
+/* Its zygote neither reads nor reaps for so long. */
+void daemon_stand_still(struct daemon *d, uint64_t ms);
+/* True: some of its ranks run; it and its zygote have nothing to say to each other. */
+bool daemon_runs_any(const struct daemon *d);
+bool daemon_is_idle(const struct daemon *d);
 /* Ranks of a part have written; a rank has done its work; it has not ended. */
 void daemon_output(struct daemon *d, uint32_t part, const void *data, size_t len);
 void daemon_rank_done(struct daemon *d, uint32_t process);
@@ -218,6 +233,29 @@ void daemon_vanish(struct daemon *d);
 struct daemon *daemon_on(struct world *w, unsigned machine);
 bool daemon_holds_nothing(struct daemon *d);
 void daemons_free(struct world *w);
+
+/* ---- zygote.c ---- */
+
+struct zygote;
+
+/* It tells the daemon what the node has. */
+struct zygote *zygote_start(struct world *w, struct daemon *d, unsigned machine,
+			    const struct ledger_resources *has);
+/* A message of the daemon. */
+void zygote_order(struct zygote *z, const struct dvm_msg *m);
+/* The daemon signals ranks itself, if the zygote has not read that soon. */
+void zygote_kill_soon(struct zygote *z, uint32_t part, int number);
+/* A rank has written all that it has to write. */
+void zygote_rank_done(struct zygote *z, uint32_t process);
+/* This rank is killed in so many milliseconds. */
+void zygote_kill_rank(struct zygote *z, uint32_t process, uint64_t ms);
+void zygote_stand_still(struct zygote *z, uint64_t ms);
+/* It, or its daemon, was killed: it starts nothing more, and reports nothing. */
+void zygote_end(struct zygote *z);
+bool zygote_is_idle(const struct zygote *z);
+/* Nothing runs: it keeps no part. */
+void zygote_check_left(const struct zygote *z);
+void zygote_free(struct zygote *z);
 
 /* ---- output.c ---- */
 
@@ -247,6 +285,8 @@ bool head_lives(const struct head_process *h);
 bool head_was_alone(const struct head_process *h, uint64_t ms);
 /* True: the head serves clients, and reports no waiting or running task. */
 bool head_is_idle(struct head_process *h);
+/* The nodes of a machine get tasks again, for they lack nothing any more. */
+void heads_undrain(struct world *w, unsigned machine);
 /* True: the head is connected with the daemon. */
 bool head_has(const struct head_process *h, const struct daemon *d);
 /* A client has read something: the head's loop turns. */
@@ -274,6 +314,8 @@ void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connec
 /* The end of a task, which a client is told by this head. */
 void promise_reason(struct world *w, const struct head_process *head, uint32_t task,
 		    const char *why, uint64_t ended_ms);
+/* The task has failed, if that was not for what a node lacked. */
+void promise_failure(struct world *w, uint32_t task, int64_t code, uint32_t instance);
 void promise_start(struct world *w, const struct rank_process *p);
 /* A daemon that had a head has another one now. */
 void promise_head(struct world *w, const struct daemon *d, uint32_t before, uint32_t now);

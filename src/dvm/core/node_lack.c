@@ -86,6 +86,13 @@ void lack_turn(struct dvm_node *n)
 
 /* ---- processes that lack something between fork and exec ---- */
 
+/* A time limit has not ended the part: the zygote has reported late that it never ran. */
+static void forget_limit(struct part *p)
+{
+	p->end.too_long = false;
+	*p->why = '\0';
+}
+
 void lack_rank_ended(struct dvm_node *n, struct part *p, const struct node_end *e)
 {
 	if (!e->lacks) {
@@ -94,8 +101,10 @@ void lack_rank_ended(struct dvm_node *n, struct part *p, const struct node_end *
 		return;
 	}
 	try_later(n, -EAGAIN);
-	if (p->ending || p->end.status)
+	if ((p->ending && !p->end.too_long) || p->end.status)
 		return;
+	if (p->end.too_long)
+		forget_limit(p);
 	p->end.lack = DVM_LACK_CHILD;
 	p->end.any_started = p->count > 1;
 }

@@ -179,6 +179,24 @@ TEST(process_that_lacked_something_is_started_again)
 	bed_destroy(b);
 }
 
+/* The zygote stands still, and reports the end after the task's time limit. */
+TEST(process_that_lacked_something_has_not_run_too_long)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['a'],'time':2," ON("n0", "0") "}");
+	pass(b, 2000);
+	assert_true(b->processes[1].told);
+	end_lacking(b, 1);
+	deliver_all(b);
+	pass(b, TRY_MS);
+	assert_int_equal(b->nprocesses, 2);
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 0);
+	bed_destroy(b);
+}
+
 TEST(task_whose_processes_always_lack_something_fails)
 {
 	struct bed *b = bed_create(100);
