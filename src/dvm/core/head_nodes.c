@@ -4,6 +4,7 @@
  * for all of them.
  */
 #include "dvm/core/head_private.h"
+#include "libutil/plural.h"
 
 #include <stdio.h>
 
@@ -184,6 +185,8 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 		first = h->unheard_ms;
 	if (h->down_ms && h->down_ms < first)
 		first = h->down_ms;
+	if (h->stuck_ms && h->stuck_ms < first)
+		first = h->stuck_ms;
 	if (h->hopeless_ms > h->now.ms && h->hopeless_ms < first)
 		first = h->hopeless_ms; /* after that, each turn looks */
 	return due < first ? due : first;
@@ -203,8 +206,9 @@ void dvm_head_stop(struct dvm_head *h, struct dvm_time now)
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
 		return;
 	if (h->nrunning || h->nqueued)
-		log_error(h->log, "the head is stopping: %zu running tasks have %u s to finish, %zu tasks are queued",
-			  h->nrunning, h->options.grace_ms / 1000, h->nqueued);
+		log_error(h->log, "the head is stopping: %zu running task%s %s %u s to finish, %zu %s queued",
+			  h->nrunning, plural(h->nrunning), has_or_have(h->nrunning),
+			  h->options.grace_ms / 1000, h->nqueued, is_or_are(h->nqueued));
 	h->phase = HEAD_STOPS;
 	h->stop_ms = now.ms + h->options.grace_ms;
 }

@@ -276,7 +276,8 @@ struct dvm_head {
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
 	uint64_t stop_ms;         /* of HEAD_STOPS: when running tasks are ended; 0: never */
-	uint64_t down_ms;         /* when a client asked for the end */
+	uint64_t down_ms;         /* when a client is told of nodes out of reach; 0: never */
+	uint64_t stuck_ms;        /* when nodes are given up that do not end ranks; 0: never */
 	uint32_t down_client;     /* that client, if it got no event of nodes out of reach; or
 	                             0 */
 	bool awaits_starter;      /* see dvm_head_await_starter */

@@ -3,11 +3,15 @@
  * Nodes with ranks of tasks that are to end, of which the head has not heard for a while:
  * their ranks may run until the lease is over. A client that cancels, or asks for the end
  * of the DVM, waits for DOWN_MS and is told their names.
+ *
+ * A node may be heard, and yet not end its ranks, as when its zygote stands still. The head
+ * that is to end gives such a node up some time after the grace time.
  */
 #include "dvm/core/head_private.h"
 
 #include <stdlib.h>
 
+#define STUCK_MS 5000 /* after the grace time */
 #define DOWN_MS 10000 /* more than twice what a node is silent for: lease.c, ASK_MAX_MS */
 
 static uint64_t silent_ms(const struct dvm_head *h, uint32_t node)
@@ -40,8 +44,17 @@ struct silent_node *head_unreached(const struct dvm_head *h, uint64_t silent, si
 	return nodes;
 }
 
+/* Tasks that the DVM keeps have the grace time to finish, before they are ended. */
+static uint64_t stuck_ms(const struct dvm_head *h)
+{
+	const uint64_t grace = h->options.grace_ms;
+
+	return h->now.ms + grace + (h->phase == HEAD_STOPS ? grace : 0) + STUCK_MS;
+}
+
 void head_down_begins(struct dvm_head *h, uint32_t client)
 {
+	h->stuck_ms = stuck_ms(h);
 	h->down_client = client;
 	h->down_ms = h->options.away_ms ? h->now.ms + DOWN_MS : 0;
 }
@@ -73,12 +86,29 @@ static void leave_held(struct dvm_head *h)
 			  (double)(h->unheard_ms - h->now.ms) / 1e3);
 }
 
+static void give_up_stuck(struct dvm_head *h)
+{
+	static const char why[] = "its ranks have not ended in time";
+	bool *on = tasks_end_on(h);
+
+	h->stuck_ms = 0;
+	for (uint32_t i = 0; on && i < h->options.nodes; i++) {
+		if (!on[i] || h->nodes[i].lost)
+			continue;
+		dvm_head_node_lost(h, i, why, h->now);
+		h->ops.node_break(h->arg, i, why);
+	}
+	free(on);
+}
+
 void head_unreached_turn(struct dvm_head *h)
 {
 	struct head_event e = { .type = EVENT_UNREACHED };
 	struct silent_node *nodes;
 	bool *on;
 
+	if (h->stuck_ms && h->now.ms >= h->stuck_ms)
+		give_up_stuck(h);
 	if (!h->down_ms || h->now.ms < h->down_ms)
 		return;
 	h->down_ms = 0;

@@ -366,6 +366,28 @@ TEST(down_that_keeps_tasks_waits_for_a_lost_node)
 	bed_destroy(b);
 }
 
+/* As one whose zygote stands still; after the grace time and five seconds. */
+TEST(down_gives_up_a_node_that_does_not_end_cancelled_ranks)
+{
+	struct bed *b = bed_create_lease(60000, 70000);
+	const uint64_t limit = START_MS + b->p.options.grace_ms + 5000;
+
+	submit_to_first(b);
+	ask(&b->p, "{'op':'down','work':'cancel'}");
+	b->p.now.ms = limit - 1;
+	say_lease(b, 0, limit - 1);
+	pass_until(b, limit - 1);
+	assert_false(b->p.broken[0]);
+	pass_until(b, limit);
+	assert_true(b->p.broken[0]);
+	assert_false(b->p.broken[1]);
+	assert_false(b->p.down);
+	dvm_head_node_gone(b->p.head, 0, b->p.now);
+	turn(&b->p);
+	assert_true(b->p.down);
+	bed_destroy(b);
+}
+
 static json_int_t ended(struct bed *b)
 {
 	ask(&b->p, "{'op':'status'}");
