@@ -217,9 +217,9 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head);
 struct link_end daemon_end(struct daemon *d);
 /* Kill the daemon's process and its ranks. */
 void daemon_kill(struct daemon *d);
-/* A message of its zygote. */
+/* A message of the daemon's zygote. */
 void daemon_zygote_says(struct daemon *d, const void *data, size_t len);
-/* Its zygote neither reads nor reaps for so long. */
+/* The zygote of the daemon neither reads nor reaps for `ms`. */
 void daemon_stand_still(struct daemon *d, uint64_t ms);
 /* True: some of its ranks run; it and its zygote have nothing to say to each other. */
 bool daemon_runs_any(const struct daemon *d);
@@ -247,7 +247,7 @@ void zygote_order(struct zygote *z, const struct dvm_msg *m);
 void zygote_kill_soon(struct zygote *z, uint32_t part, int number);
 /* A rank has written all that it has to write. */
 void zygote_rank_done(struct zygote *z, uint32_t process);
-/* This rank is killed in so many milliseconds. */
+/* The rank is killed in `ms`. */
 void zygote_kill_rank(struct zygote *z, uint32_t process, uint64_t ms);
 void zygote_stand_still(struct zygote *z, uint64_t ms);
 /* It, or its daemon, was killed: it starts nothing more, and reports nothing. */

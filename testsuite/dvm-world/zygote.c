@@ -275,7 +275,7 @@ static void take_kill(struct zygote *z, const struct dvm_kill *k)
 
 /* ---- starts ---- */
 
-/* What becomes of a rank; 0, or a negative errno of fork. */
+/* Draw whether a rank starts: 0 and its later status, or a negative errno of fork. */
 static int draw_start(struct zygote *z, struct rank_process *r, int32_t *status)
 {
 	struct world *w = z->w;

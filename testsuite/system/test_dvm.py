@@ -129,7 +129,7 @@ def test_an_output_that_nobody_reads(one, tmp_path):
 
 def test_more_than_there_is(local):
     result = local("run", "-n9", "true").failed()
-    result.says("can never fit on these 2 nodes (8 cores): a node has at most 4 cores")
+    result.says("can never fit on 2 nodes (8 cores): a node has at most 4 cores")
 
 
 def test_gpus(dvm):

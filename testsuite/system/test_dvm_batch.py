@@ -302,7 +302,7 @@ def test_last_client_of_a_batch_whose_process_was_killed_ends_its_dvm(start, her
     other.wait(60)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))  # it may see batch go last
     tasks.go.touch()
-    here(*LOCAL, "tasks").ok().says("1 tasks have ended, 63 continue")
+    here(*LOCAL, "tasks").ok().says("1 task has ended, 63 continue")
     assert set(tasks.ran()) == {f"w{i}" for i in range(64)}
 
 

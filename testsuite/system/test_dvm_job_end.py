@@ -95,7 +95,7 @@ def test_head_stops_before_the_end_of_the_environment_if_squeue_fails(in_job):
     in_job("submit", "sleep", "600").ok()
     in_job.wait_for_end()
     in_job.set_left("UNLIMITED\n")
-    in_job.up("--resume", in_job.journal).ok().says("0 tasks have ended, 1 continue")
+    in_job.up("--resume", in_job.journal).ok().says("0 tasks have ended, 1 continues")
 
 
 @pytest.mark.wide

@@ -100,7 +100,7 @@ def test_running_tasks_are_run_again_or_lost(dvm, env, journal, tmp_path):
     dvm("submit", "sleep", "600").ok()
     wait_until(lambda: status(dvm)["running"] == 1)
     kill_head(env)
-    resume(dvm, journal, "--once").says("1 are lost")
+    resume(dvm, journal, "--once").says("1 is lost")
     assert "the task was running when the head was lost" in dvm("show", "2").ok().stdout
     assert ends(journal) == {1: 1, 2: 1}
 
@@ -128,7 +128,7 @@ def test_a_journal_that_is_there_is_not_begun_again(dvm, env, journal):
     dvm("run", "true").ok()
     kill_head(env)
     dvm(*UP, "--journal", journal.parent).failed().says("continue with --resume")
-    resume(dvm, journal).says("1 tasks have ended, 0 continue")
+    resume(dvm, journal).says("1 task has ended, 0 continue")
 
 
 def test_no_journal(dvm, tmp_path):
@@ -172,7 +172,7 @@ def test_a_damaged_journal(dvm, env, journal):
     result = resume(dvm, journal)
     result.says(f"bytes at offset {at} are damaged")
     result.says(f"cut off at offset {len(data)}")
-    result.says("8 tasks have ended, 1 continue")
+    result.says("8 tasks have ended, 1 continues")
     assert (journal.parent / "journal.damaged").read_bytes().startswith(data)
     dvm("wait").ok()
     assert ends(journal) == dict.fromkeys(range(1, 10), 1)
@@ -304,7 +304,7 @@ def test_a_head_that_is_told_to_end(dvm, env, short, tmp_path):
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     assert [ends(journal)[i] for i in ids] == [1, 0, 0]
     again = resume(dvm, journal)
-    again.says("1 tasks have ended, 2 continue, 1 of these had been started")
+    again.says("1 task has ended, 2 continue, 1 of these had been started")
     dvm("wait").ok()
     assert ends(journal) == dict.fromkeys(ids, 1)
 

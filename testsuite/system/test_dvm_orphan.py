@@ -78,7 +78,7 @@ def test_running_tasks_go_on(dvm, env, journal, tmp_path):
     assert daemons(env) == before
     wait_until(lambda: status(dvm)["ended"] == 1)
     lose_head(env)
-    resume(dvm, journal).says("1 tasks have ended")
+    resume(dvm, journal).says("1 task has ended")
     (tmp_path / "go").touch()
     dvm("wait")
     assert (status(dvm)["ended"], status(dvm)["failed"]) == (10, 1)
@@ -158,7 +158,8 @@ def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
     assert first.wait(30) == 1
     assert daemons(env) == before
     (tmp_path / "go").touch()
-    dvm(*command).ok().says(f"{running} tasks still run on their nodes")
+    still = "task still runs on its nodes" if running == 1 else "tasks still run on their nodes"
+    dvm(*command).ok().says(f"{running} {still}")
     assert ran(tmp_path) == {f"ran.{i}.0": 1 for i in range(1, 9)}
     assert ends(tmp_path / "j/journal") == dict.fromkeys(range(1, 9), 1)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
@@ -177,7 +178,7 @@ def test_an_mpi_program_over_nodes(dvm, env, journal, raw, tmp_path):
     dvm("submit", "-n4", "-N2", "sh", "-c", script).ok()
     wait_until(lambda: ran(tmp_path))
     lose_head(env)
-    resume(dvm, journal).says("1 tasks still run on their nodes")
+    resume(dvm, journal).says("1 task still runs on its nodes")
     (tmp_path / "go").touch()
     dvm("wait").ok()
     assert ran(tmp_path) == {"ran.1.3": 1}
@@ -262,7 +263,7 @@ def test_unreadable_list_of_daemons_is_an_error(dvm, env, journal, tmp_path):
     where.chmod(0o644)
     dvm(*UP, "--resume", journal.parent).failed().says("can be read by other users")
     where.chmod(0o600)
-    resume(dvm, journal).says("1 tasks still run on their nodes")
+    resume(dvm, journal).says("1 task still runs on its nodes")
 
 
 def test_a_head_of_another_dvm(dvm, env, journal, tmp_path):

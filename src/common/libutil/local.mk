@@ -15,5 +15,6 @@ libutil_la_SOURCES = \
 	src/common/libutil/pack.c src/common/libutil/pack.h \
 	src/common/libutil/passed_fds.h \
 	src/common/libutil/payload.c src/common/libutil/payload.h \
+	src/common/libutil/plural.h \
 	src/common/libutil/rankset.c src/common/libutil/rankset.h
 libutil_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -fvisibility=hidden

@@ -24,6 +24,7 @@
 #include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
 #include "libio/clock.h"
+#include "libutil/plural.h"
 
 #define GONE_SHOWN 10
 #define TRY_MS 50 /* before the next look for a DVM that ends */

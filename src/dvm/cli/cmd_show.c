@@ -12,6 +12,7 @@
 #include "dvm/cli/results.h"
 #include "dvm/cli/signal_name.h"
 #include "dvm/cli/task_text.h"
+#include "libutil/plural.h"
 
 #define PAGE 1000 /* SHOWN_MAX of the head */
 #define IDS_MAX 1000000 /* in a request */
@@ -289,7 +290,7 @@ static struct conn *do_to_tasks(const struct options *o, json_t *request, const 
 	json_t *event = conn_ask(c, request);
 	long long n = get_number(event, "tasks");
 
-	printf("%lld task%s %s\n", n, plural(n), n == 1 ? one : many);
+	printf("%lld task%s %s\n", n, plural((uint64_t)n), n == 1 ? one : many);
 	json_decref(event);
 	return c;
 }

@@ -8,6 +8,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/task_text.h"
+#include "libutil/plural.h"
 
 #define RESULTS ".results"
 #define OUTPUTS ".outputs"
@@ -146,5 +147,5 @@ void complete_output_say(const struct printed_output *p)
 {
 	if (p->lost)
 		fprintf(stderr, "pmi2x-dvm: of the output of %zu task%s only the last 4 KiB are kept: %s\n",
-			p->lost, plural((long long)p->lost), p->why);
+			p->lost, plural(p->lost), p->why);
 }

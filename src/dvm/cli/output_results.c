@@ -16,6 +16,7 @@
 #include "dvm/core/dvm_msg.h"
 #include "libutil/array.h"
 #include "libutil/hash.h"
+#include "libutil/plural.h"
 
 #define LINES_MAX INT64_MAX
 
@@ -178,7 +179,7 @@ int output_results(const char *file, char **lines, int count, bool failed)
 	complete_output_say(&r.printed);
 	if (r.lost)
 		fprintf(stderr, "pmi2x-dvm: the output of %zu task%s was lost with an earlier run\n",
-			r.lost, plural((long long)r.lost));
+			r.lost, plural(r.lost));
 	if (!r.n)
 		fprintf(stderr, "pmi2x-dvm: %s has no such results\n", file);
 	fclose(r.in);

@@ -10,6 +10,7 @@
 #include "dvm/cli/task_text.h"
 #include "dvm/core/head.h"
 #include "libio/clock.h"
+#include "libutil/plural.h"
 
 #define FAILURES_SHOWN 10
 #define COMMAND_SHOWN 100 /* characters */
@@ -241,7 +242,7 @@ static void note_node(const struct results *r, json_t *event)
 		fprintf(stderr, "has %s\n", state);
 	else
 		fprintf(stderr, "is lost: %s; %lld task%s ran there\n", get_text(event, "why"),
-			get_number(event, "tasks"), plural(get_number(event, "tasks")));
+			get_number(event, "tasks"), plural((uint64_t)get_number(event, "tasks")));
 }
 
 /* One of several DVMs has gone; the results of the others still come. */
@@ -250,7 +251,7 @@ static void note_lost(struct results *r, json_t *event)
 	long long tasks = get_number(event, "tasks");
 
 	fprintf(stderr, "pmi2x-dvm: lost the DVM %s, and with it %lld task%s that had not ended\n",
-		get_text(event, "dvm"), tasks, plural(tasks));
+		get_text(event, "dvm"), tasks, plural((uint64_t)tasks));
 	r->ended += (size_t)tasks;
 	r->failed += (size_t)tasks;
 	r->code = 1;
@@ -313,8 +314,8 @@ bool results_collect(struct results *r, struct conn *c, bool ends)
 			return false;
 		if (!event) {
 			conn_say_logs(c);
-			die("%s; %zu of %zu tasks had ended", conn_end(c), r->ended,
-			    r->submitted);
+			die("%s; %zu of %zu task%s had ended", conn_end(c), r->ended,
+			    r->submitted, plural(r->submitted));
 		}
 		results_event(r, event);
 		json_decref(event);
@@ -387,7 +388,7 @@ static void print_summary(struct results *r)
 	double all = r->last - r->first;
 	size_t n = r->nsetups;
 
-	fprintf(stderr, "%zu task%s: %zu done, %zu failed", r->ended, plural((long long)r->ended),
+	fprintf(stderr, "%zu task%s: %zu done, %zu failed", r->ended, plural(r->ended),
 		r->ended - r->failed - r->dropped, r->failed);
 	if (r->dropped)
 		fprintf(stderr, ", %zu not run", r->dropped);
@@ -427,8 +428,8 @@ int results_end(struct results *r, struct conn *c)
 	if (!r->quiet)
 		print_summary(r);
 	if (r->unkept)
-		fprintf(stderr, "pmi2x-dvm: %zu tasks have ended, and their results are not kept any more: the last %d are\n",
-			r->unkept, HEAD_KEPT_MAX);
+		fprintf(stderr, "pmi2x-dvm: results are not kept any more of %zu task%s: the last %d are\n",
+			r->unkept, plural(r->unkept), HEAD_KEPT_MAX);
 	free(r->setups);
 	if (r->file && !results_file_close(r->file))
 		return 1;

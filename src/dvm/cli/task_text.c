@@ -124,11 +124,6 @@ void make_texts(json_t *task)
 
 /* ---- failures ---- */
 
-const char *plural(long long number)
-{
-	return number == 1 ? "" : "s";
-}
-
 void print_how(FILE *to, json_t *task)
 {
 	int number = (int)get_number(task, "signal");

@@ -21,9 +21,6 @@ void print_bytes(FILE *to, json_t *bytes);
 /* Replace "out", "err" and "why" of a task by text. */
 void make_texts(json_t *task);
 
-/* The end of a noun behind a number: "s", or "" behind one. */
-const char *plural(long long number);
-
 /* How a task has failed: "killed by signal 11 (Segmentation fault)", "exit status 1". */
 void print_how(FILE *to, json_t *task);
 /* The reason and the last line of error output, each after ": "; nothing without them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The head's life, and its nodes. */
 #include "dvm/core/head_private.h"
+#include "libutil/plural.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -292,8 +293,8 @@ static void end_hopeless(struct dvm_head *h)
 		tasks_fail_impossible(h);
 		return;
 	}
-	log_error(h->log, "all nodes are lost, and %zu tasks are queued: continue them with pmi2x-dvm up --resume",
-		  h->nqueued);
+	log_error(h->log, "all nodes are lost, and %zu task%s %s queued: continue with pmi2x-dvm up --resume",
+		  h->nqueued, plural(h->nqueued), is_or_are(h->nqueued));
 	journal_left(h);
 	leave(h);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients of the head, as they come and go, and their request to end the DVM. */
 #include "dvm/core/head_private.h"
+#include "libutil/plural.h"
 
 #include <stdlib.h>
 
@@ -73,8 +74,8 @@ bool head_down(struct dvm_head *h, const struct head_client *c, enum head_work w
 	if ((work == WORK_KEEP || work == WORK_STOP) && !h->journal.on)
 		return head_refuse(no, "keeping tasks needs a journal, and this DVM has none: use --wait or --cancel");
 	if (n && work == WORK_REFUSE)
-		return head_refuse(no, "%zu tasks have not ended (%zu running, %zu queued): use --wait or --cancel%s",
-				   n, h->nrunning, h->nqueued,
+		return head_refuse(no, "%zu task%s %s not ended (%zu running, %zu queued): use --wait or --cancel%s",
+				   n, plural(n), has_or_have(n), h->nrunning, h->nqueued,
 				   h->journal.on ? ", or --keep" : "");
 	if (work == WORK_CANCEL) {
 		cancel_list(h, h->queued);

@@ -411,6 +411,6 @@ void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out)
 					unkept.tasks, unkept.failed };
 	DL_FOREACH(h->ended, t) {
 		out->done--;
-		out->failed -= t->result.status || t->result.cancelled;
+		out->failed -= t->result.status && !t->result.cancelled;
 	}
 }

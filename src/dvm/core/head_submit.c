@@ -4,6 +4,7 @@
  * that cannot be is refused with the key that is wrong, and why.
  */
 #include "dvm/core/head_private.h"
+#include "libutil/plural.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,8 +52,8 @@ struct head_task *submit_read(struct spec_reading *r, struct head_profile *p, ui
 
 	r->full = !r->key && r->h->nqueued >= r->h->options.max_waiting;
 	if (r->full)
-		spec_wrong(r, "tasks", "%zu tasks are queued already: wait until some have ended, or start the DVM with a larger --max-queued",
-			   r->h->nqueued);
+		spec_wrong(r, "tasks", "%zu task%s %s queued already: wait until some have ended, or start the DVM with a larger --max-queued",
+			   r->h->nqueued, plural(r->h->nqueued), is_or_are(r->h->nqueued));
 	t = queue_one(r, p);
 	if (!t)
 		return NULL;

@@ -206,7 +206,7 @@ void task_end(struct dvm_head *h, struct head_task *t)
 	t->ended_ns = t->ended_ns ? t->ended_ns : h->now.wall_ns;
 	t->result.cancelled = t->cancelled;
 	h->done++;
-	if (t->result.status || t->cancelled)
+	if (t->result.status && !t->cancelled)
 		h->failed++;
 	t->waited |= t->tied || t->spawned; /* others have nothing to do with it */
 	task_move(h, t, TASK_ENDED);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The request "why": reasons why a task waits, or the state of its ranks. */
 #include "dvm/core/head_private.h"
+#include "libutil/plural.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -19,11 +20,6 @@ static void add(struct buf *reasons, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	(void)buf_append(reasons, text, strlen(text) + 1);
-}
-
-static const char *ending(uint64_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 /* ---- what it lacks ---- */
@@ -85,7 +81,7 @@ static bool add_lack(const struct dvm_head *h, const struct want *w, struct buf 
 	if (w->node == NODE_NONE || w->most >= w->needed)
 		return false;
 	add(reasons, "needs %" PRIu64 " free %s%s on a node; most free: %" PRIu64 " on %s",
-	    w->needed, w->what, ending(w->needed), w->most, head_node_name(h, w->node));
+	    w->needed, w->what, plural(w->needed), w->most, head_node_name(h, w->node));
 	return true;
 }
 
@@ -145,11 +141,11 @@ static uint32_t nodes_that_take(const struct dvm_head *h, const struct ledger_sh
 
 static void put_rank(const struct ledger_shape *s, char *out, size_t size)
 {
-	int n = snprintf(out, size, "%u core%s", s->cores, ending(s->cores));
+	int n = snprintf(out, size, "%u core%s", s->cores, plural(s->cores));
 
 	if (s->gpus)
 		n += snprintf(out + n, size - (size_t)n, ", %u GPU%s", s->gpus,
-			      ending(s->gpus));
+			      plural(s->gpus));
 	if (s->memory)
 		snprintf(out + n, size - (size_t)n, ", %" PRIu64 " bytes of memory",
 			 s->memory);
@@ -168,12 +164,12 @@ static void lacks_nodes(const struct dvm_head *h, const struct ledger_shape *s,
 	n = nodes_that_take(h, s, each, &all);
 	put_rank(s, rank, sizeof(rank));
 	if (s->nodes)
-		add(reasons, "needs %u nodes with room for %u rank%s of %s%s; there %s %u",
-		    s->nodes, each, ending(each), rank, alone,
+		add(reasons, "needs %u node%s with room for %u rank%s of %s%s; there %s %u",
+		    s->nodes, plural(s->nodes), each, plural(each), rank, alone,
 		    n == 1 ? "is" : "are", n);
 	else
-		add(reasons, "needs room for %u ranks of %s%s; there is room for %" PRIu64,
-		    s->ranks, rank, alone, all);
+		add(reasons, "needs room for %u rank%s of %s%s; there is room for %" PRIu64,
+		    s->ranks, plural(s->ranks), rank, alone, all);
 }
 
 static void lacks(const struct dvm_head *h, const struct ledger_shape *s,
@@ -206,8 +202,8 @@ static void is_held(struct dvm_head *h, const struct head_task *t, size_t before
 		add(reasons, "the task would fit, but all slots are reserved for task %" PRIu64 ", which has waited longer than --patience (%" PRIu64 " s)",
 		    task_of_item(held)->id, h->options.queue.patience_ms / 1000);
 	else if (before > h->options.queue.window)
-		add(reasons, "the task would fit, but at most %u tasks may pass a waiting one",
-		    h->options.queue.window);
+		add(reasons, "the task would fit, but at most %u task%s may pass a waiting one",
+		    h->options.queue.window, plural(h->options.queue.window));
 	else
 		add(reasons, "the task fits and is about to start");
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "dvm/head/head_main.h"
+#include "libutil/plural.h"
 
 /* ---- syncs ---- */
 
@@ -248,12 +249,15 @@ static void tell_damage(struct head_main *h, const struct journal_reader *in)
 
 static void tell_resumed(struct head_main *h, const struct dvm_resumed *r)
 {
-	head_say(h, "note journal: %llu tasks have ended, %llu continue, %llu of these had been started and are run again, %llu are lost",
-		  (unsigned long long)r->ended, (unsigned long long)r->queued,
-		  (unsigned long long)r->again, (unsigned long long)r->lost);
+	head_say(h, "note journal: %llu task%s %s ended, %llu %s, %llu of these had been started and %s run again, %llu %s lost",
+		  (unsigned long long)r->ended, plural(r->ended), has_or_have(r->ended),
+		  (unsigned long long)r->queued, r->queued == 1 ? "continues" : "continue",
+		  (unsigned long long)r->again, is_or_are(r->again),
+		  (unsigned long long)r->lost, is_or_are(r->lost));
 	if (h->norphans)
-		head_say(h, "note %llu tasks still run on their nodes",
-			  (unsigned long long)r->adopted);
+		head_say(h, "note %llu task%s still run%s on %s nodes",
+			  (unsigned long long)r->adopted, plural(r->adopted),
+			  r->adopted == 1 ? "s" : "", r->adopted == 1 ? "its" : "their");
 }
 
 static int resume(struct head_main *h)

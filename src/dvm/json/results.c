@@ -176,6 +176,12 @@ static const char *journal_state(const struct dvm_head *h)
 	return !h->journal.on ? "none" : error ? strerror(-error) : "written";
 }
 
+/* The node has come again, and is listed as it is now. */
+static bool has_come_again(const struct head_node *n)
+{
+	return n->lost && n->namesake != NODE_NONE;
+}
+
 static const char *node_state(const struct head_node *n)
 {
 	if (n->lost)
@@ -191,6 +197,8 @@ json_t *result_status(const struct dvm_head *h)
 	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++) {
 		const struct head_node *n = &h->nodes[i];
 
+		if (has_come_again(n))
+			continue;
 		json_array_append_new(nodes, json_pack("{s:o,s:s,s:s*,s:i,s:i,s:i}",
 			"name", text_of_name(n->name),
 			"state", node_state(n),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dvm/core/output_path.h"
+#include "libutil/plural.h"
 
 #define PLACED_MAX LEDGER_RANKS_MAX /* entries */
 /*
@@ -257,9 +258,11 @@ static void too_large(struct spec_reading *r, const struct ledger_shape *s)
 		most.memory = has->memory > most.memory ? has->memory : most.memory;
 	}
 	spec_wrong(r, s->placed ? "place" : "ranks",
-		   "%u ranks of %u cores and %u GPUs can never fit on these %u nodes (%u cores): a node has at most %u cores, %u GPUs and %llu MiB",
-		   s->ranks, s->cores, s->gpus, ledger_nodes(l), ledger_all_cores(l),
-		   most.cores, most.gpus, (unsigned long long)(most.memory >> 20));
+		   "%u rank%s of %u core%s and %u GPU%s can never fit on %u node%s (%u cores): a node has at most %u cores, %u GPUs and %llu MiB",
+		   s->ranks, plural(s->ranks), s->cores, plural(s->cores), s->gpus,
+		   plural(s->gpus), ledger_nodes(l), plural(ledger_nodes(l)),
+		   ledger_all_cores(l), most.cores, most.gpus,
+		   (unsigned long long)(most.memory >> 20));
 }
 
 static void read_shape(struct spec_reading *r)
@@ -282,8 +285,8 @@ static void read_shape(struct spec_reading *r)
 	if (!r->key && !r->may_not_fit && !ledger_can_ever(r->h->ledger, s))
 		too_large(r, s);
 	if (!r->key && r->spawned && !spawned_fits_beside(r->h, r->spawned->parent, s))
-		spec_wrong(r, "ranks", "%u ranks can never fit beside the task that spawns them: the DVM has %u cores, including those of that task",
-			   s->ranks, ledger_all_cores(r->h->ledger));
+		spec_wrong(r, "ranks", "%u rank%s can never fit beside the task that spawns them: the DVM has %u cores, including those of that task",
+			   s->ranks, plural(s->ranks), ledger_all_cores(r->h->ledger));
 }
 
 /* ---- the rest ---- */

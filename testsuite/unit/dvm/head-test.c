@@ -424,7 +424,7 @@ TEST(a_dvm_goes_down_when_its_work_is_done)
 
 	submit(b, "{'argv':['x']}");
 	ask(b, "{'op':'down'}");
-	assert_non_null(strstr(text(event(b, "error"), "why"), "1 tasks"));
+	assert_non_null(strstr(text(event(b, "error"), "why"), "1 task has not ended"));
 	ask(b, "{'op':'down','work':'wait'}");
 	assert_false(b->ended);
 	submit(b, "{'argv':['x']}");

@@ -329,6 +329,65 @@ TEST(a_head_that_is_to_stop)
 	bed_destroy(b);
 }
 
+static size_t listed(struct bed *b)
+{
+	ask(&b->p, "{'op':'status','tag':9}");
+	return json_array_size(json_object_get(b->p.answer, "nodes"));
+}
+
+TEST(node_that_comes_again_is_listed_once)
+{
+	static const struct dvm_msg again = {
+		.type = DVM_REGISTER,
+		.reg = { .version = DVM_VERSION, .has = { CORES, 0, 1000 }, .name = { "n1", 2 } },
+	};
+	struct bed *b = bed_create();
+
+	go(b, 1);
+	assert_int_equal(listed(b), 2);
+	assert_string_equal(state_of(b, 1), "lost");
+	ask(&b->p, "{'op':'grow','nodes':1,'tag':1}");
+	say(&b->p, 2, &again);
+	assert_int_equal(listed(b), 2);
+	assert_string_equal(state_of(b, 1), "up");
+	go(b, 2);
+	assert_int_equal(listed(b), 2);
+	assert_string_equal(state_of(b, 1), "lost");
+	bed_destroy(b);
+}
+
+TEST(cancelled_task_is_not_counted_as_failed)
+{
+	struct bed *b = bed_create();
+
+	submit(b, 3);
+	ask(&b->p, "{'op':'cancel','ids':[2,3],'tag':1}");
+	end_task(b, 1, 15);
+	end_task(b, 0, 256);
+	assert_int_equal(status(&b->p, "ended"), 3);
+	assert_int_equal(status(&b->p, "failed"), 1);
+	bed_destroy(b);
+}
+
+static const char *refusal(struct bed *b, const char *task)
+{
+	ask(&b->p, "{'op':'submit','tag':1,'profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':[%s]}",
+	    task);
+	return json_string_value(json_object_get(json_array_get(
+		json_object_get(b->p.answer, "refused"), 0), "why"));
+}
+
+TEST(refusal_agrees_with_its_numbers)
+{
+	struct bed *b = bed_create();
+
+	assert_non_null(strstr(refusal(b, "{'argv':['x'],'ranks':1,'cores':9}"),
+			       "1 rank of 9 cores and 0 GPUs can never fit on 2 nodes"));
+	assert_non_null(strstr(refusal(b, "{'argv':['x'],'ranks':99}"),
+			       "99 ranks of 1 core and 0 GPUs"));
+	bed_destroy(b);
+}
+
 TEST(without_a_journal_tasks_cannot_be_kept)
 {
 	struct bed *b = bed_create();
