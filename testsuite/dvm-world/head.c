@@ -147,7 +147,12 @@ static struct peer *client_of(struct head_process *h, uint32_t number)
 static void take_report(struct head_process *h, const char *line, size_t len)
 {
 	json_t *report = json_loadb(line, len, 0, NULL);
+	const char *ev = json_string_value(json_object_get(report, "ev"));
 
+	if (!strcmp(ev, "unsafe")) {
+		json_decref(report);
+		return;
+	}
 	h->busy = json_integer_value(json_object_get(report, "running")) +
 		  json_integer_value(json_object_get(report, "queued"));
 	if (json_is_array(json_object_get(report, "tasks")))

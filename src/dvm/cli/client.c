@@ -191,6 +191,14 @@ static void note_closed(struct conn *c, json_t *event)
 	json_decref(event);
 }
 
+/* The DVM answers when its journal is safe. */
+static void note_unsafe(struct conn *c, json_t *event)
+{
+	fprintf(stderr, "pmi2x-dvm: waiting for the journal of DVM %s, which is not safe on its disk: %s\n",
+		c->name, get_text(event, "why"));
+	json_decref(event);
+}
+
 const char *conn_end(const struct conn *c)
 {
 	return c->closed && !is_group(c) ? c->closed : "the DVM has ended";
@@ -207,6 +215,10 @@ static json_t *take_any(struct conn *c)
 			continue;
 		if (!strcmp(event_name(event), "closed")) {
 			note_closed(c, event);
+			continue;
+		}
+		if (!strcmp(event_name(event), "unsafe")) {
+			note_unsafe(c, event);
 			continue;
 		}
 		note(c, m, event);

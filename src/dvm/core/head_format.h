@@ -35,6 +35,7 @@ enum head_event_type {
 	EVENT_UNREACHED,
 	EVENT_TOLD,      /* a node's answer to "why" */
 	EVENT_GROWN,     /* the late answer to "grow" */
+	EVENT_UNSAFE,    /* for clients that wait until the journal is safe */
 };
 
 /* An event for a client. The caller owns all memory. */
@@ -66,6 +67,7 @@ struct head_event {
 			const char *why; /* reason of a failure; NULL: none */
 			uint32_t nodes;
 		} grown;
+		const char *unsafe; /* why it is not safe */
 	};
 };
 

@@ -211,14 +211,23 @@ void journal_waited(struct dvm_head *h, const struct journal_waited *w)
 
 /* ---- giving it to the host ---- */
 
+int journal_failure(const struct dvm_head *h)
+{
+	return h->journal.error ? h->journal.error : h->journal.unsafe;
+}
+
 static void note_failure(struct dvm_head *h, int error)
 {
-	if (error && !h->journal.error)
+	const bool begins = error && !h->journal.error;
+
+	if (begins)
 		log_error(h->log, "the journal cannot be written: %s: tasks are neither accepted nor started until it can",
 			  strerror(-error));
 	else if (!error && h->journal.error)
 		log_error(h->log, "the journal can be written again");
 	h->journal.error = error;
+	if (begins)
+		clients_tell_unsafe(h);
 }
 
 static int flush(struct dvm_head *h)
@@ -271,6 +280,8 @@ void dvm_head_journal_failed(struct dvm_head *h, int error)
 	else
 		log_error(h->log, "the journal is safe on its disk again");
 	h->journal.unsafe = error;
+	if (error)
+		clients_tell_unsafe(h);
 	h->retry = true;
 }
 

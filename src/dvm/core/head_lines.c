@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <utlist.h>
 
@@ -73,15 +74,44 @@ void client_cut_off(struct dvm_head *h, struct head_client *c)
 	client_drop_held(c);
 }
 
+/* The client waits for the disk: it is told why, before all that it waits for. */
+static void tell_unsafe(struct dvm_head *h, struct head_client *c)
+{
+	const struct head_event e = {
+		.type = EVENT_UNSAFE, .unsafe = strerror(-journal_failure(h)),
+	};
+	struct buf line;
+
+	buf_init(&line, HELD_MAX);
+	if (h->ops.format->write_event(&e, &line))
+		client_cut_off(h, c);
+	else
+		give(h, c, line.data, line.len);
+	buf_free(&line);
+}
+
+void clients_tell_unsafe(struct dvm_head *h)
+{
+	struct head_client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next)
+		if (c->held)
+			tell_unsafe(h, c);
+}
+
 /* A client that cannot get a whole line gets nothing more, and its connection ends. */
 void client_send_at(struct dvm_head *h, struct head_client *c, const char *line, size_t len,
 		    uint64_t at)
 {
 	if (c->broken)
 		return;
-	if (!c->held && journal_is_safe(h, at))
+	if (!c->held && journal_is_safe(h, at)) {
 		give(h, c, line, len);
-	else if (hold(c, line, len, at))
+		return;
+	}
+	if (!c->held && journal_failure(h))
+		tell_unsafe(h, c);
+	if (!c->broken && hold(c, line, len, at))
 		client_cut_off(h, c);
 }
 

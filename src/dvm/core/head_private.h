@@ -245,6 +245,8 @@ void why_told(struct dvm_head *h, const struct dvm_told *m);
 
 /* ---- head_lines.c ---- */
 
+/* Tell clients that wait for the journal why it is not safe. */
+void clients_tell_unsafe(struct dvm_head *h);
 /* End the client's connection. */
 void client_break_off(struct dvm_head *h, uint32_t client);
 void client_drop_held(struct head_client *c);

@@ -144,6 +144,8 @@ bool spawned_fits_beside(const struct dvm_head *h, const struct head_task *paren
 
 /* A client waits: make the journal safe, if it is not. */
 void journal_hurry(struct dvm_head *h);
+/* Why the journal is not written or not safe: a negative errno, or 0. */
+int journal_failure(const struct dvm_head *h);
 
 /* ---- head_why.c ---- */
 

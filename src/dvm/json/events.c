@@ -132,6 +132,8 @@ static json_t *event(const struct head_event *e)
 		return told(e);
 	case EVENT_GROWN:
 		return grown(e);
+	case EVENT_UNSAFE:
+		return json_pack("{s:s,s:s}", "ev", "unsafe", "why", e->unsafe);
 	}
 	return NULL;
 }

@@ -171,7 +171,7 @@ int result_close(struct buf *out)
 /* "none", "written", or the error of writing. */
 static const char *journal_state(const struct dvm_head *h)
 {
-	int error = h->journal.error ? h->journal.error : h->journal.unsafe;
+	const int error = journal_failure(h);
 
 	return !h->journal.on ? "none" : error ? strerror(-error) : "written";
 }

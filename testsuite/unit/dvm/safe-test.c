@@ -306,6 +306,27 @@ TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
 	bed_destroy(b);
 }
 
+/* A client that waits for the end of a task, and one that asks later for it. */
+TEST(clients_that_wait_for_the_disk_are_told_why)
+{
+	struct bed *b = bed_create(false, false);
+
+	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
+	make_all_safe(b);
+	end_task(b, 1);
+	assert_false(says(b->said, "unsafe"));
+	dvm_head_journal_failed(b->p.head, -EIO);
+	assert_true(says(b->said, "{\"ev\":\"unsafe\",\"why\":\"Input/output error\"}"));
+	assert_false(says(b->said, "\"ended\","));
+	ask_as(b, OTHER, "{'op':'show','id':1}");
+	assert_true(says(b->other, "\"ev\":\"unsafe\""));
+	assert_false(says(b->other, "\"ev\":\"task\""));
+	dvm_head_journal_failed(b->p.head, 0);
+	make_all_safe(b);
+	assert_true(says(b->other, "\"ev\":\"task\""));
+	bed_destroy(b);
+}
+
 /* Such a client does not wait for answers that it will not get. */
 TEST(a_client_for_which_there_is_no_memory_is_broken_off)
 {
