@@ -239,3 +239,47 @@ def test_down_names_a_node_that_cannot_be_told(network, tmp_path):
     assert len(network.alive()) == 1
     wait_until(lambda: not network.alive(), 60)
     wait_until(lambda: not network.daemon_of(0))
+
+
+def stop_head(network):
+    [head] = [p for p, n in living(network.env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvm-head"]
+    os.kill(head, signal.SIGSTOP)
+    return head
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("once", [False, True], ids=["again", "once"])
+def test_head_that_stands_still_longer_than_a_lease(network, tmp_path, once):
+    """Its nodes end their ranks. The head notices when it goes on, and the next one has
+    the task."""
+    begin(network, "--journal", tmp_path / "j", *(["--once"] if once else []))
+    head = stop_head(network)
+    wait_until(lambda: not network.alive())
+    os.kill(head, signal.SIGCONT)
+    wait_until(lambda: not living(network.env["PMI2X_DVM_DIR"]), 60)
+    network.up("--resume", tmp_path / "j", *(["--once"] if once else []))
+    if once:
+        network("wait", "1", timeout=60).failed()
+        assert network.instances() == {0}
+    else:
+        network.wait_for_instance(1)
+    network.assert_one_at_a_time()
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("orphan", [(), ("--orphan", "20")], ids=["plain", "orphan"])
+def test_head_that_goes_on_after_another_has_its_journal(network, tmp_path, orphan):
+    """It ends, and neither starts nor ends a task of the other head."""
+    begin(network, "--journal", tmp_path / "j", *orphan)
+    first = stop_head(network)
+    network.up("--name", "b", "--resume", tmp_path / "j", "--take-over", *orphan)
+    network.wait_for_instance(0 if orphan else 1)
+    os.kill(first, signal.SIGCONT)
+    wait_until(lambda: first not in living(network.env["PMI2X_DVM_DIR"]))
+    network("submit", "--dvm", "b", "--wait", "--report", "/dev/null", "true").ok()
+    assert network.instances() == ({0} if orphan else {0, 1})
+    assert len(network.alive()) == 1
+    network.assert_one_at_a_time()
+    network("down", "--dvm", "b", "--cancel")
+    wait_until(lambda: not network.alive())
+    assert ends(tmp_path / "j/journal") == {1: 1, 2: 1}
