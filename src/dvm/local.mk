@@ -69,6 +69,7 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/head/ends.c \
 	src/dvm/head/durable_journal.c src/dvm/head/durable_journal.h \
 	src/dvm/head/launch.c src/dvm/head/names.c \
+	src/dvm/head/former_nodes.c \
 	src/dvm/head/nodes.c src/dvm/head/orphans.c \
 	src/dvm/head/identity.c \
 	src/dvm/head/job_end.c \

@@ -305,6 +305,7 @@ static void get_ready(struct head_process *h)
 	h->w->nknown = dvm_head_registered(h->head);
 	for (uint32_t i = 0; i < h->w->nknown; i++)
 		h->w->known[i] = h->daemons[i];
+	h->w->known_epoch = h->number;
 }
 
 static void note_alone(struct head_process *h)

@@ -175,6 +175,42 @@ static void begin(struct head_process *h)
 	head_turn(h);
 }
 
+static bool is_former_gone(const struct head_process *h)
+{
+	for (uint32_t i = 0; i < h->nformer; i++)
+		if (!is_reachable(h->w, h->machine, daemon_machine(h->former[i])) ||
+		    !daemon_is_gone(h->former[i]))
+			return false;
+	return true;
+}
+
+/* As src/dvm/head/former_nodes.c. */
+static void on_call_former(struct world *w, void *arg, uint64_t number)
+{
+	struct head_process *h = arg;
+
+	if (h->state == DEAD || (h->ready && !dvm_head_is_unheard(h->head)))
+		return;
+	if (h->ready && is_former_gone(h)) {
+		trace(w, "head %u: all nodes of the last head are gone", h->number);
+		dvm_head_former_gone(h->head, head_now_of(h));
+		head_turn(h);
+	}
+	after(w, SECOND, on_call_former, h, 0);
+}
+
+/* The last head has written them down, if it knew all of those before. */
+static void note_former(struct head_process *h)
+{
+	struct world *w = h->w;
+
+	if (w->known_unheard || w->known_epoch + 1 != h->number)
+		return;
+	h->nformer = w->nknown;
+	memcpy(h->former, w->known, h->nformer * sizeof(*h->former));
+	after(w, SECOND, on_call_former, h, 0);
+}
+
 static void call_daemons(struct head_process *h)
 {
 	struct world *w = h->w;
@@ -182,6 +218,8 @@ static void call_daemons(struct head_process *h)
 	h->unheard = !w->plan.orphan || w->known_unheard;
 	if (w->plan.orphan)
 		h->nold = w->nknown;
+	else
+		note_former(h);
 	memcpy(h->daemons, w->known, h->nold * sizeof(*h->daemons));
 	h->called = h->nold + 1;
 	for (uint32_t i = 0; i < h->nold; i++)

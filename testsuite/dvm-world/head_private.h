@@ -45,6 +45,8 @@ struct head_process {
 	struct daemon *daemons[DAEMONS_MAX];
 	uint32_t nold;         /* positions of daemons of an earlier head */
 	uint32_t called, adopted;
+	uint32_t nformer;      /* daemons of the last head that do not wait for another */
+	struct daemon *former[DAEMONS_MAX];
 	bool unheard;          /* some of them cannot be reached */
 	bool gone[DAEMONS_MAX]; /* no process listens there */
 	uint32_t next_client;

@@ -144,6 +144,7 @@ struct world {
 	/* Daemons that a head writes down for the next: beside the journal. */
 	uint32_t nknown;
 	struct daemon *known[DAEMONS_MAX];
+	uint32_t known_epoch; /* the number of that head */
 	bool known_unheard;  /* and there may be unknown ones, with ranks */
 };
 

@@ -241,6 +241,28 @@ def test_down_names_a_node_that_cannot_be_told(network, tmp_path):
     wait_until(lambda: not network.daemon_of(0))
 
 
+@pytest.mark.parametrize("network", [1], indirect=True)
+def test_head_calls_nodes_of_a_killed_one_without_orphan(network, tmp_path):
+    """Their refusals prove that no rank runs. The lease is 45 s."""
+    begin(network, "--journal", tmp_path / "j")
+    kill_head(network)
+    network.up("--resume", tmp_path / "j")
+    network.wait_for_instance(1, 20)
+    network.assert_one_at_a_time()
+
+
+@pytest.mark.wide
+def test_head_does_not_believe_a_node_of_a_killed_one_that_is_cut_off(network, tmp_path):
+    begin(network, "--journal", tmp_path / "j")
+    network.link(0, "down")
+    kill_head(network)
+    network.start_next_on([1])
+    network.up("--resume", tmp_path / "j", nodes=1)
+    network.wait_for_instance(1, 60)
+    network.assert_one_at_a_time()
+    network.link(0, "up")
+
+
 def stop_head(network):
     [head] = [p for p, n in living(network.env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvm-head"]
     os.kill(head, signal.SIGSTOP)

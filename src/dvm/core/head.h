@@ -150,6 +150,8 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 			struct dvm_time now);
 /* The ranks of a node have certainly ended: its tasks need not wait for the lease. */
 void dvm_head_node_gone(struct dvm_head *h, uint32_t position, struct dvm_time now);
+/* So have those of all nodes that this head has not heard: dvm_head_options.unheard. */
+void dvm_head_former_gone(struct dvm_head *h, struct dvm_time now);
 /* True: ranks of a lost node may still run. */
 bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t position);
 

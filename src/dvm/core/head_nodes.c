@@ -68,6 +68,13 @@ void dvm_head_node_gone(struct dvm_head *h, uint32_t node, struct dvm_time now)
 	tasks_leave_node(h, node);
 }
 
+void dvm_head_former_gone(struct dvm_head *h, struct dvm_time now)
+{
+	h->now = now;
+	if (h->unheard_ms)
+		h->unheard_ms = now.ms; /* the turn releases the tasks */
+}
+
 /* ---- leaving, and leases ---- */
 
 /* Tell the node to leave: nothing runs there any more. */

@@ -82,6 +82,7 @@ static void check_left(struct head_main *h)
 	names_close(h);
 	nodes_close(h);
 	ends_close(h);
+	former_close(h);
 	if (leaves_daemons(h)) /* their launchers are still there */
 		uv_stop(loop_uv(h->loop));
 }
@@ -209,6 +210,7 @@ static void note_progress(struct head_main *h)
 	uv_timer_stop(&h->limit);
 	address_publish(h);
 	orphans_publish(h);
+	former_begin(h);
 	job_watch(h);
 	head_say(h, "ready");
 	if (!h->options.ends)
@@ -427,6 +429,7 @@ int main(int argc, char **argv)
 	if (!rc)
 		loop_run(h.loop);
 	head_journal_free(&h);
+	former_free(&h);
 	leave_place(&h);
 	return rc ? 1 : h.status;
 }

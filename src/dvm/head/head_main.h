@@ -94,6 +94,18 @@ struct head_hooks {
 	void (*check_left)(struct head_main *h);
 };
 
+/* Nodes of the last head, whose daemons do not wait: former_nodes.c. */
+struct former_nodes {
+	struct head_main *head;
+	struct former_node *all;
+	size_t count, gone;
+	bool known;   /* these are all of them */
+	bool calling; /* the timer is open */
+	struct former_call *calls;
+	size_t ncalls;
+	uv_timer_t timer;
+};
+
 struct head_main {
 	struct head_options options;
 	const struct head_hooks *hooks;
@@ -117,6 +129,7 @@ struct head_main {
 	bool unheard;              /* ranks of some daemon may run that does not answer, or
 	                              that this head cannot call */
 	uint32_t called;           /* of these, that have not answered */
+	struct former_nodes former;
 	struct ending *endings;    /* daemons that are lost and are to end */
 	struct daemon_process *daemons;
 	uint32_t ndaemons;         /* of those that run */
@@ -272,6 +285,20 @@ void orphans_publish(struct head_main *h);
 void orphans_turn(struct head_main *h);
 /* Remove the list of daemons: none will wait for another head. */
 void orphans_withdraw(const struct head_main *h);
+
+/* ---- former_nodes.c ---- */
+
+/* Write down where the daemons of this head listen. */
+void former_publish(struct head_main *h);
+/* Read where those of the last head did, before this head writes anything. */
+void former_read(struct head_main *h);
+/* Call them, as long as tasks wait for them. */
+void former_begin(struct head_main *h);
+void former_close(struct head_main *h);
+/* After the loop. */
+void former_free(struct head_main *h);
+/* Remove the file. */
+void former_withdraw(const struct head_main *h);
 
 /* ---- ends.c ---- */
 

@@ -73,7 +73,11 @@ void orphans_publish(struct head_main *h)
 	char path[PATH_MAX];
 	int rc;
 
-	if (!h->options.orphan_s || !head_journal_is_ours(h))
+	if (!h->options.orphan_s) {
+		former_publish(h);
+		return;
+	}
+	if (!head_journal_is_ours(h))
 		return;
 	file_path(h, path);
 	h->noted_unheard = dvm_head_is_unheard(h->head);
@@ -97,6 +101,7 @@ void orphans_withdraw(const struct head_main *h)
 		return;
 	file_path(h, path);
 	unlink(path);
+	former_withdraw(h);
 }
 
 /* ---- reading ---- */
@@ -260,7 +265,8 @@ int orphans_call(struct head_main *h)
 	file_path(h, path);
 	rc = read_file(h, path, &w);
 	if (rc == -ENOENT) {
-		h->unheard = true; /* without --orphan nobody notes where they are */
+		h->unheard = true;
+		former_read(h);
 		return 0;
 	}
 	if (!rc)
