@@ -149,7 +149,7 @@ static void take_report(struct head_process *h, const char *line, size_t len)
 	json_t *report = json_loadb(line, len, 0, NULL);
 	const char *ev = json_string_value(json_object_get(report, "ev"));
 
-	if (!strcmp(ev, "unsafe")) {
+	if (strcmp(ev, "ps") && strcmp(ev, "status")) {
 		json_decref(report);
 		return;
 	}
@@ -160,13 +160,23 @@ static void take_report(struct head_process *h, const char *line, size_t len)
 	json_decref(report);
 }
 
+static void take_reports(struct head_process *h, const char *lines, size_t len)
+{
+	const char *end = lines + len, *next;
+
+	for (; lines < end; lines = next) {
+		next = (const char *)memchr(lines, '\n', (size_t)(end - lines)) + 1;
+		take_report(h, lines, (size_t)(next - lines));
+	}
+}
+
 static void on_client_send(void *arg, uint32_t client, const char *line, size_t len)
 {
 	struct head_process *h = arg;
 	struct peer *p;
 
 	if (client == AUDITOR) {
-		take_report(h, line, len);
+		take_reports(h, line, len);
 		return;
 	}
 	p = client_of(h, client);
