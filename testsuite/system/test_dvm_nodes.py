@@ -258,7 +258,7 @@ def test_one_of_the_first_does_not_come(client, launcher, env):
 
 def test_nodes_that_come_later(local, hello):
     """A task that is too large waits for none; afterwards it has ranks on all of them."""
-    local("run", "-N4", "-n4", hello).failed().says("fit on these 2 nodes")
+    local("run", "-N4", "-n4", hello).failed().says("fit on 2 nodes")
     assert local("grow", "-N", "2").ok().lines == ["2 nodes more are up"]
     assert states(local) == {f"local{i}": "up" for i in range(4)}
     assert "size 4 " in local("run", "-N4", "-n4", hello).ok().stdout
