@@ -13,13 +13,14 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "libio/clock.h"
 #include "libio/hang_up.h"
 #include "libio/peer.h"
+#include "libutil/hash.h"
 #include "supervisor/accept_user.h"
 
 static int bind_and_listen(struct sync_socket *x)
@@ -37,19 +38,30 @@ static int bind_and_listen(struct sync_socket *x)
 	return 0;
 }
 
+/*
+ * Others shall not know the name before it is taken. It follows from the step's random number,
+ * which it does not reveal, and from the time: that takes no system call.
+ */
+static void make_name(struct supervisor *s)
+{
+	const int64_t now[] = { clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_REALTIME) };
+	uint64_t seed = s->options.agent.port_seed;
+
+	snprintf(s->sync.name, sizeof(s->sync.name), "pmi2x-sync-%08x%08x",
+		 hash_seeded(seed, now, sizeof(now)), hash_seeded(~seed, now, sizeof(now)));
+}
+
 /* A step without the socket runs all the same. */
 void sync_open(struct supervisor *s)
 {
 	struct sync_socket *x = &s->sync;
-	uint64_t number;
 	int rc;
 
 	x->listener = x->client = -1;
 	if (!s->options.sync)
 		return;
-	rc = getrandom(&number, sizeof(number), 0) == sizeof(number) ? 0 : -EIO;
-	snprintf(x->name, sizeof(x->name), "pmi2x-sync-%016llx", (unsigned long long)number);
-	rc = rc ? rc : bind_and_listen(x);
+	make_name(s);
+	rc = bind_and_listen(x);
 	if (!rc)
 		return;
 	fd_close(&x->listener);

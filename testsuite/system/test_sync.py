@@ -2,8 +2,11 @@
 """pmi2x-sync: tasks of a step meet from a shell, beside MPI or without it."""
 
 import os
+import pathlib
 
 import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
 
 STEP = ["-N2", "-n4", "--ntasks-per-node=2"]
 
@@ -126,6 +129,13 @@ def sync(srun, prefix, kind):
         return srun(*(options or STEP), "sh", "-c", whole, **more)
 
     return start
+
+
+@pytest.fixture
+def debian_open_mpi(compile_program):
+    """MPI_Init, collectives over all ranks, MPI_Finalize; by PMIx."""
+    source = TOP / "contrib" / "cluster" / "mpi-hello.c"
+    return compile_program(source, "mpicc.openmpi")
 
 
 def test_keys_of_all_nodes(sync):
@@ -277,6 +287,17 @@ def test_other_users_get_nothing(sync, tmp_path):
     (tmp_path / "stranger.py").write_text(STRANGER)
     stranger = f"/usr/bin/python3 -B {tmp_path}/stranger.py"
     sync(f"{stranger} && pmi2x-sync barrier && {stranger}").ok()
+
+
+def test_beside_mpich(sync, hello):
+    result = sync(f"pmi2x-sync barrier; {hello} && pmi2x-sync barrier && echo done").ok()
+    assert result.lines.count("done") == 4
+
+
+def test_beside_open_mpi(sync, debian_open_mpi):
+    program = debian_open_mpi
+    result = sync(f"pmi2x-sync barrier; {program} && pmi2x-sync barrier && echo done").ok()
+    assert result.lines.count("done") == 4
 
 
 def test_without_pmi2x_it_says_which_option_to_add(srun, prefix, kind):

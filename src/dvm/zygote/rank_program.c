@@ -34,7 +34,7 @@ static bool is_foreign(const char *variable)
 		"SLURM_CPU_BIND", "SLURM_CPUS_PER_TASK=", "SLURM_SRUN_COMM",
 		"SLURM_LAUNCH_NODE", "SLURM_DISTRIBUTION=", "SLURM_GTIDS=",
 		"PMI_", "PMIX_", "PMI2X_DVM_TASK=", "PMI2X_DVM_INSTANCE=", "PMI2X_DVM_RANK",
-		"PMI2X_DVM_NODES=", "MPIR_CVAR_PMI_VERSION=",
+		"PMI2X_DVM_NODES=", "PMI2X_SYNC=", "MPIR_CVAR_PMI_VERSION=",
 	};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
