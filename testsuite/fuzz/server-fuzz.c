@@ -169,7 +169,7 @@ static void end(struct step *s)
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		FUZZ_CHECK(!pmi_server_pending(s->net->nodes[i].server));
 	unmap_slots(s);
-	net_destroy(s->net);
+	unit_end(s->net);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,12 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tests that have registered themselves. */
+/* The tests that have registered themselves, and what ends with each of them. */
 #include "unit.h"
 
 #include <errno.h>
 
-#define TESTS_MAX 256 /* of one program */
+#define TESTS_MAX 256  /* of one program */
+#define OBJECTS_MAX 64 /* of one test */
 
 static struct unit_test *tests; /* in the order of their file */
+static struct unit_test *running;
+
+static struct {
+	void *object;
+	void (*end)(void *object);
+} objects[OBJECTS_MAX];
+static size_t nobjects;
+
+void *unit_at_end(void (*end)(void *object), void *object)
+{
+	assert_true(nobjects < OBJECTS_MAX);
+	objects[nobjects].object = object;
+	objects[nobjects++].end = end;
+	return object;
+}
+
+void unit_end(void *object)
+{
+	void (*end)(void *) = NULL;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nobjects; i++)
+		if (objects[i].object == object)
+			end = objects[i].end;
+		else
+			objects[kept++] = objects[i];
+	nobjects = kept;
+	assert_non_null(end);
+	end(object);
+}
 
 void unit_register(struct unit_test *test)
 {
@@ -18,6 +49,22 @@ void unit_register(struct unit_test *test)
 	*at = test;
 }
 
+static int begin_test(void **state)
+{
+	running = *state;
+	*state = NULL;
+	return running->test.setup_func ? running->test.setup_func(state) : 0;
+}
+
+static int end_test(void **state)
+{
+	int rc = running->test.teardown_func ? running->test.teardown_func(state) : 0;
+
+	while (nobjects)
+		unit_end(objects[nobjects - 1].object);
+	return rc;
+}
+
 int unit_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
 	struct CMUnitTest all[TESTS_MAX];
@@ -26,7 +73,8 @@ int unit_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_
 	for (struct unit_test *test = tests; test; test = test->next) {
 		if (n == TESTS_MAX)
 			abort();
-		all[n++] = test->test;
+		all[n++] = (struct CMUnitTest){ test->test.name, test->test.test_func,
+						begin_test, end_test, test };
 	}
 	return _cmocka_run_group_tests(name ? name : program_invocation_short_name, all, n,
 				       set_up, tear_down);

@@ -55,6 +55,12 @@ struct unit_test {
 
 void unit_register(struct unit_test *test);
 
+/* Have the running test call end(object) when it is over, also when it fails: the object that
+   came last ends first. Returns the object. */
+void *unit_at_end(void (*end)(void *object), void *object);
+/* End it now. */
+void unit_end(void *object);
+
 /* Run all tests between set_up and tear_down, which may be NULL. Without a name they have the
    program's. Returns how many of them failed. */
 int unit_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down);

@@ -11,15 +11,20 @@ static inline void promise_is_broken(const char *what)
 	fail_msg("%s", what);
 }
 
+static inline void free_bed(void *bed)
+{
+	bed_free(bed);
+}
+
 /* Messages are cut into small pieces: every history has several of them. */
 static inline struct bed *new_bed(uint32_t nodes, uint32_t ranks, uint32_t width,
 				  uint64_t seed)
 {
-	return bed_new(&(struct bed_options){
+	return unit_at_end(free_bed, bed_new(&(struct bed_options){
 		.nodes = nodes, .ranks = ranks, .width = width, .piece = 24,
 		.seed = seed, .seq_max = COLL_IN_FLIGHT_MAX + 76, .fetches_max = 1024,
 		.groups_max = 16, .varied = true, .broken = promise_is_broken,
-	});
+	}));
 }
 
 #endif

@@ -54,7 +54,7 @@ TEST(everybody_gets_everything_in_order)
 
 		run(bed, 6);
 		assert_all_done(bed, 6);
-		bed_free(bed);
+		unit_end(bed);
 	}
 }
 
@@ -69,7 +69,6 @@ TEST(a_single_rank_is_its_own_neighbour)
 					 BED_DONE);
 		}
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(a_rank_may_run_far_ahead_but_not_for_ever)
@@ -91,7 +90,6 @@ TEST(a_rank_may_run_far_ahead_but_not_for_ever)
 	for (uint32_t s = 0; s < 3; s++)
 		assert_int_equal(bed_enter(bed, COLL_FENCE, 2), 0);
 	assert_int_equal(bed_enter(bed, COLL_FENCE, 2), -EAGAIN);
-	bed_free(bed);
 }
 
 TEST(entries_that_cannot_be_combined_fail_alone_and_everywhere)
@@ -109,7 +107,6 @@ TEST(entries_that_cannot_be_combined_fail_alone_and_everywhere)
 					 BED_DONE);
 		}
 	assert_non_null(strstr(bed->record->reason, "fence 2"));
-	bed_free(bed);
 }
 
 /* ---- what a neighbour cannot have sent ---- */
@@ -142,7 +139,7 @@ static void finish(struct bed *bed)
 	bed_check_settled(bed);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 6, 1), BED_DONE);
 	assert_int_equal(bed_outcome(bed, COLL_RING, 6, 0), BED_DONE);
-	bed_free(bed);
+	unit_end(bed);
 }
 
 static void refuse(struct bed *bed, uint32_t from, struct coll_msg msg,
@@ -205,7 +202,6 @@ TEST(refuses_a_result_that_it_has)
 	refuse(bed, 0, down, "x");
 	run(bed, 2);
 	assert_all_done(bed, 2);
-	bed_free(bed);
 }
 
 TEST(refuses_types_and_kinds_that_do_not_exist)
@@ -246,7 +242,6 @@ TEST(refuses_a_broken_ring_result)
 	bed_enter(bed, COLL_RING, 2);
 	bed_deliver_all(bed);
 	assert_int_equal(bed_outcome(bed, COLL_RING, 1, 0), BED_DONE);
-	bed_free(bed);
 }
 
 /* 3 nodes with a rank each, of which the one on node 1 is in a fence. */
@@ -273,7 +268,6 @@ TEST(refuses_a_second_end_of_what_failed)
 	msg.failed = false;
 	refuse(bed, 0, msg, NULL);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 1, 1), BED_WAITING);
-	bed_free(bed);
 }
 
 TEST(a_child_cannot_make_it_keep_too_much)
@@ -284,7 +278,6 @@ TEST(a_child_cannot_make_it_keep_too_much)
 	for (; msg.seq < COLL_IN_FLIGHT_MAX; msg.seq++)
 		assert_int_equal(bed_inject(bed, 1, 0, &msg, "x"), 0);
 	assert_int_equal(bed_inject(bed, 1, 0, &msg, "x"), -EPROTO);
-	bed_free(bed);
 }
 
 /* ---- reports ---- */
@@ -318,7 +311,6 @@ TEST(says_whom_it_waits_for)
 	assert_true(up_there && nranks == 0 && nchildren == 0);
 	assert_int_equal(coll_pending(bed->nodes[0].coll), 1);
 	assert_int_equal(coll_pending(bed->nodes[1].coll), 0);
-	bed_free(bed);
 }
 
 TEST(refuses_a_node_that_cannot_be)
@@ -336,6 +328,6 @@ TEST(refuses_a_node_that_cannot_be)
 			 -EINVAL);
 	assert_int_equal(coll_create(&c, bed->layout, 0, &wide, &none, NULL),
 			 -EINVAL);
-	bed_free(bed);
+	unit_end(bed);
 	coll_destroy(NULL);
 }

@@ -133,7 +133,7 @@ static void one_history(uint64_t seed, uint32_t rank_faults,
 	for (uint32_t r = 0; r < bed->nranks; r++)
 		for (int kind = 0; kind < COLL_KINDS; kind++)
 			check_rank(bed, &h, kind, r);
-	bed_free(bed);
+	unit_end(bed);
 }
 
 TEST(ends_everything_when_ranks_go)
@@ -178,7 +178,6 @@ TEST(everybody_learns_once_who_is_gone)
 		assert_int_equal(bed_outcome(bed, COLL_FENCE, r, 0), BED_DONE);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 14, 1), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 9 is gone");
-	bed_free(bed);
 }
 
 TEST(later_entrants_fail_at_once_with_the_reason)
@@ -197,7 +196,6 @@ TEST(later_entrants_fail_at_once_with_the_reason)
 					 BED_FAILED);
 			assert_string_equal(bed->record->reason, "rank 0 is gone");
 		}
-	bed_free(bed);
 }
 
 TEST(entering_and_leaving_does_not_spoil_what_was_entered)
@@ -212,7 +210,6 @@ TEST(entering_and_leaving_does_not_spoil_what_was_entered)
 	bed_check_settled(bed);
 	for (uint32_t r = 0; r < bed->nranks; r++)
 		assert_int_equal(bed_outcome(bed, COLL_GATHER, r, 0), BED_DONE);
-	bed_free(bed);
 }
 
 /* All ranks have entered the same: they go in any order, messages overtake. */
@@ -234,7 +231,7 @@ TEST(the_end_of_a_step_costs_a_link_one_fault_each_way)
 		assert_in_range(bed->record->faults_sent, bed->nnodes - 1,
 				2 * (bed->nnodes - 1));
 		assert_string_equal(bed->record->reason, "");
-		bed_free(bed);
+		unit_end(bed);
 	}
 }
 
@@ -249,7 +246,6 @@ TEST(lost_rank_is_missed_when_a_neighbour_enters)
 	assert_string_equal(bed->record->reason, "rank 2 is gone");
 	bed_enter(bed, COLL_RING, 0);
 	assert_int_equal(bed_outcome(bed, COLL_RING, 0, 0), BED_FAILED);
-	bed_free(bed);
 }
 
 TEST(lost_rank_is_missed_when_others_wait_already)
@@ -261,7 +257,6 @@ TEST(lost_rank_is_missed_when_others_wait_already)
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 3, 0), BED_WAITING);
 	bed_rank_gone(bed, 2);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 3, 0), BED_FAILED);
-	bed_free(bed);
 }
 
 TEST(lost_rank_is_missed_when_a_subtree_enters)
@@ -273,7 +268,6 @@ TEST(lost_rank_is_missed_when_a_subtree_enters)
 	bed_deliver_all(bed);
 	assert_int_equal(bed_outcome(bed, COLL_GATHER, 3, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 0 is gone");
-	bed_free(bed);
 }
 
 /* Rank 5 shares the node with rank 4 and neither enters nor ends. */
@@ -287,7 +281,6 @@ TEST(lost_rank_fails_fences_of_other_nodes_at_once)
 	bed_check_settled(bed);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 0, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 4 is gone");
-	bed_free(bed);
 }
 
 TEST(each_failure_has_its_own_reason)
@@ -303,7 +296,6 @@ TEST(each_failure_has_its_own_reason)
 	assert_string_equal(bed->record->reason, "rank 2 is gone");
 	bed_enter(bed, COLL_GATHER, 0);
 	assert_string_equal(bed->record->reason, "rank 4 is gone");
-	bed_free(bed);
 }
 
 TEST(the_first_of_equal_reasons_stays)
@@ -316,7 +308,6 @@ TEST(the_first_of_equal_reasons_stays)
 	bed_detect(bed, &bed->links[2]); /* the node of both leaves as well */
 	bed_enter(bed, COLL_FENCE, 0);
 	assert_string_equal(bed->record->reason, "rank 2 is gone");
-	bed_free(bed);
 }
 
 /* ---- links ---- */
@@ -340,7 +331,6 @@ TEST(entries_of_a_lost_child_still_count)
 				 BED_FAILED);
 	}
 	assert_null(bed->links[2 * 2 + 1].head); /* nothing goes to node 2 */
-	bed_free(bed);
 }
 
 TEST(a_lost_link_carries_nothing_any_more)
@@ -353,7 +343,6 @@ TEST(a_lost_link_carries_nothing_any_more)
 	assert_int_equal(bed_inject(bed, 2, 0, &up, "x"), -EPROTO);
 	assert_null(bed->links[2 * 2 + 1].head);
 	coll_link_lost(bed->nodes[0].coll, 77, false, "no neighbour");
-	bed_free(bed);
 }
 
 TEST(a_subtree_without_parent_fails_what_it_waits_for)
@@ -374,7 +363,6 @@ TEST(a_subtree_without_parent_fails_what_it_waits_for)
 	bed_enter(bed, COLL_FENCE, 0); /* everybody has contributed to it */
 	bed_deliver_all(bed);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 5, 1), BED_DONE);
-	bed_free(bed);
 }
 
 TEST(a_result_that_comes_after_the_fault_is_dropped)
@@ -389,5 +377,4 @@ TEST(a_result_that_comes_after_the_fault_is_dropped)
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 1, 0), BED_FAILED);
 	assert_int_equal(bed_inject(bed, 0, 1, &down, "x"), 0);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 1, 0), BED_FAILED);
-	bed_free(bed);
 }

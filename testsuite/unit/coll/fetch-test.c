@@ -36,7 +36,7 @@ TEST(every_rank_of_every_other)
 		for (uint32_t i = 0; i < bed->nfetches; i++)
 			assert_int_not_equal(bed->fetches[i].outcome, BED_WAITING);
 		bed_check_settled(bed);
-		bed_free(bed);
+		unit_end(bed);
 	}
 }
 
@@ -61,7 +61,6 @@ TEST(costs_its_way)
 	answer_at(bed, 0, COLL_FETCH_ABSENT);
 	assert_int_equal(bed->fetches[1].outcome, BED_FAILED);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(fetch_from_a_rank_that_goes_fails)
@@ -87,7 +86,6 @@ TEST(fetch_from_a_rank_that_goes_fails)
 	assert_int_equal(bed->fetches[3].outcome, BED_DONE);
 	assert_int_equal(bed->fetches[1].outcome, BED_DONE);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(over_a_link_that_breaks)
@@ -114,7 +112,6 @@ TEST(over_a_link_that_breaks)
 	bed_deliver_all(bed);
 	assert_int_equal(bed->fetches[1].outcome, BED_DONE);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* Faults at any time, answers at any time: each ends. */
@@ -149,7 +146,7 @@ TEST(ends_whatever_happens)
 				(void)bed_answer(bed, 0, COLL_FETCH_FOUND);
 		} while (bed_deliver(bed));
 		bed_check_settled(bed);
-		bed_free(bed);
+		unit_end(bed);
 	}
 }
 
@@ -177,7 +174,6 @@ TEST(limits_are_kept)
 	/* A fetch of a neighbour that does not keep them. */
 	assert_int_equal(bed_inject(bed, 0, 1, &(struct coll_msg){
 		.type = COLL_MSG_FETCH, .fetch = { .rank = 1 } }, "k"), -EPROTO);
-	bed_free(bed);
 }
 
 TEST(more_than_can_be_fetched)
@@ -196,7 +192,6 @@ TEST(more_than_can_be_fetched)
 	assert_string_equal(bed->record->reason,
 			    "the node of rank 0 has a value that is too long for a fetch");
 	payload_unref(much);
-	bed_free(bed);
 }
 
 TEST(lies_are_refused)
@@ -222,5 +217,4 @@ TEST(lies_are_refused)
 					    &lies[i].msg, "key"), -EPROTO);
 	answer_at(bed, 0, COLL_FETCH_FOUND);
 	bed_check_settled(bed);
-	bed_free(bed);
 }

@@ -30,7 +30,7 @@ TEST(comes_once_to_every_other)
 					    p == teller ? "" : "onetwo");
 		assert_int_equal(bed->record->sent[COLL_MSG_FLOOD], 2 * (nnodes - 1));
 		bed_check_settled(bed);
-		bed_free(bed);
+		unit_end(bed);
 	}
 }
 
@@ -44,7 +44,6 @@ TEST(does_not_come_over_a_lost_link)
 	bed_deliver_all(bed);
 	assert_string_equal(bed->nodes[3].flooded, "x");
 	assert_string_equal(bed->nodes[0].flooded, "");
-	bed_free(bed);
 }
 
 TEST(messages_over_the_limits_are_rejected)
@@ -59,5 +58,4 @@ TEST(messages_over_the_limits_are_rejected)
 	assert_int_equal(coll_receive(bed->nodes[0].coll, 1, &msg, NULL), -EPROTO);
 	assert_int_equal(bed->record->sent[COLL_MSG_FLOOD], 0);
 	payload_unref(much);
-	bed_free(bed);
 }

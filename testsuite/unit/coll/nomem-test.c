@@ -64,7 +64,7 @@ static void history(void)
 			enter(bed, kind, r);
 	bed_deliver_all(bed);
 	bed_check_settled(bed);
-	bed_free(bed);
+	unit_end(bed);
 }
 
 static void enter_group(struct bed *bed, uint32_t group)
@@ -102,7 +102,7 @@ static void groups(void)
 		enter_group(bed, g);
 	bed_deliver_all(bed);
 	bed_check_settled(bed);
-	bed_free(bed);
+	unit_end(bed);
 }
 
 static void fail_each(void (*run)(void), bool for_good)
@@ -145,7 +145,6 @@ TEST(creation_fails_cleanly)
 		memory.armed = false;
 	}
 	memory.fail = 0;
-	bed_free(bed);
 }
 
 TEST(a_layout_fails_cleanly)

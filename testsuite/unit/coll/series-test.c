@@ -22,11 +22,11 @@ struct runs {
 static struct bed *series_bed(uint32_t nodes, uint32_t ranks, uint32_t width,
 			      uint64_t seed)
 {
-	return bed_new(&(struct bed_options){
+	return unit_at_end(free_bed, bed_new(&(struct bed_options){
 		.nodes = nodes, .ranks = ranks, .width = width, .piece = 24,
 		.seed = seed, .seq_max = PROGRAMS * COLL_SERIES, .groups_max = 1,
 		.varied = true, .broken = promise_is_broken,
-	});
+	}));
 }
 
 static void next(struct bed *b, uint32_t rank, bool killed)
@@ -148,7 +148,7 @@ static void one_history(uint64_t seed, uint32_t kills)
 	}
 	free(r.program);
 	free(r.entered);
-	bed_free(b);
+	unit_end(b);
 }
 
 TEST(programs_after_killed_ones_meet)
@@ -179,7 +179,6 @@ TEST(end_of_a_program_fails_the_fence_that_others_wait_in)
 	assert_in_range(b->record->sent[COLL_MSG_SERIES], b->nnodes - 1,
 			2 * (b->nnodes - 1));
 	assert_int_equal(b->record->faults_sent, 0);
-	bed_free(b);
 }
 
 TEST(program_without_fences_begins_no_series)
@@ -190,7 +189,6 @@ TEST(program_without_fences_begins_no_series)
 	enter_all(b, COLL_NEVER);
 	assert_int_equal(bed_outcome(b, COLL_PMIX, 5, 0), BED_DONE);
 	assert_int_equal(b->record->sent[COLL_MSG_SERIES], 0);
-	bed_free(b);
 }
 
 TEST(other_kinds_have_no_series)
@@ -204,7 +202,6 @@ TEST(other_kinds_have_no_series)
 		bed_enter(b, COLL_FENCE, r);
 	bed_deliver_all(b);
 	assert_int_equal(bed_outcome(b, COLL_FENCE, 0, 0), BED_DONE);
-	bed_free(b);
 }
 
 /* The rank's old program goes on with fences, long after its series has ended. */
@@ -227,7 +224,6 @@ TEST(retries_in_an_ended_series_never_reach_the_next)
 	next(b, 1, false);
 	assert_int_equal(bed_entered(b, COLL_PMIX, 1), COLL_SERIES);
 	payload_unref(nothing);
-	bed_free(b);
 }
 
 TEST(long_program_takes_numbers_of_several_series)
@@ -242,7 +238,6 @@ TEST(long_program_takes_numbers_of_several_series)
 	bed_deliver_all(b);
 	enter_all(b, COLL_NEVER);
 	assert_int_equal(bed_outcome(b, COLL_PMIX, 1, 2 * COLL_SERIES), BED_DONE);
-	bed_free(b);
 }
 
 TEST(bad_series_of_a_neighbour_are_refused)
@@ -259,7 +254,6 @@ TEST(bad_series_of_a_neighbour_are_refused)
 	msg.kind = COLL_FENCE;
 	msg.seq = COLL_SERIES;
 	assert_int_equal(coll_receive(b->nodes[0].coll, 1, &msg, NULL), -EPROTO);
-	bed_free(b);
 }
 
 /* ---- subsets ---- */
@@ -304,5 +298,4 @@ TEST(subsets_of_an_ended_program_fail_and_later_ones_meet)
 	bed_deliver_all(b);
 	assert_int_equal(g->outcome[0][1], BED_DONE);
 	assert_int_equal(g->outcome[1][1], BED_DONE);
-	bed_free(b);
 }

@@ -62,7 +62,6 @@ TEST(costs_what_its_paths_cost)
 				 2 * groups[g].links);
 	}
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* Members that enter again as soon as they may, or earlier by `ahead`. */
@@ -102,7 +101,7 @@ TEST(ends_in_any_order)
 				assert_all(bed, g, n, BED_DONE);
 		assert_int_equal(bed->record->sent[COLL_MSG_SUB_OPEN], 0);
 		bed_check_settled(bed);
-		bed_free(bed);
+		unit_end(bed);
 	}
 }
 
@@ -123,7 +122,6 @@ TEST(names_are_different)
 	assert_int_equal(bed_enter_group(bed, 1, 0), 0);
 	bed_deliver_all(bed);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(a_long_list_is_small)
@@ -143,7 +141,6 @@ TEST(a_long_list_is_small)
 	assert_int_equal(bed->record->sent[COLL_MSG_SUB_UP], 2);
 	assert_int_equal(bed->record->sent[COLL_MSG_SUB_DOWN], 2);
 	free(ranks);
-	bed_free(bed);
 }
 
 /* ---- what may not enter ---- */
@@ -185,7 +182,6 @@ TEST(refuses_what_is_no_group)
 	bed_rank_gone(bed, 1);
 	assert_int_equal(bed_enter_group(bed, 0, 0), -ESHUTDOWN);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(refuses_to_run_away)
@@ -207,7 +203,6 @@ TEST(refuses_to_run_away)
 	assert_int_equal(bed_enter_group(bed, 0, 0), 0);
 	bed_deliver_all(bed);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* Two ranks of one node and one of another: their next collective succeeds. */
@@ -236,7 +231,7 @@ TEST(more_than_a_result_may_have_fails_alone)
 	bed_deliver_all(bed);
 	assert_all(bed, group, 1, BED_DONE);
 	bed_check_settled(bed);
-	bed_free(bed);
+	unit_end(bed);
 	payload_unref(half);
 }
 
@@ -265,7 +260,6 @@ TEST(group_barrier_of_a_lost_rank_fails)
 	assert_int_equal(bed_group_outcome(bed, 1, 0, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 6 is gone");
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* A member waits below for one that lives; it hears all the same. */
@@ -281,7 +275,6 @@ TEST(member_that_waits_for_a_living_rank_hears_of_a_lost_one)
 	assert_int_equal(bed_group_outcome(bed, 0, 0, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 5 is gone");
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(barrier_entered_by_all_completes_after_a_loss)
@@ -301,7 +294,6 @@ TEST(barrier_entered_by_all_completes_after_a_loss)
 	bed_deliver_all(bed);
 	assert_all(bed, 0, 0, BED_DONE);
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 TEST(groups_without_a_lost_rank_go_on)
@@ -319,7 +311,6 @@ TEST(groups_without_a_lost_rank_go_on)
 		assert_all(bed, 0, n, BED_DONE);
 	}
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* A node on the way that has no members. */
@@ -342,7 +333,6 @@ TEST(a_lost_node_fails_what_passes_it)
 	all_enter(bed, 1);
 	bed_deliver_all(bed);
 	assert_all(bed, 1, 0, BED_DONE);
-	bed_free(bed);
 }
 
 TEST(a_node_that_left_fails_what_comes_later)
@@ -367,7 +357,6 @@ TEST(a_node_that_left_fails_what_comes_later)
 	assert_string_equal(bed->record->reason,
 			    "it has left; before that, rank 5 is gone");
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* The node has no part in the group yet, and cannot be asked any more. */
@@ -384,7 +373,6 @@ TEST(a_node_that_left_has_said_why)
 	assert_string_equal(bed->record->reason,
 			    "it has left; before that, rank 2 is gone");
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* The list of all members travels: who waits asks, since one has gone, who takes part. */
@@ -406,7 +394,6 @@ TEST(a_list_of_all_ranks_travels)
 	assert_string_equal(bed->record->reason, "rank 16383 is gone");
 	bed_check_settled(bed);
 	free(ranks);
-	bed_free(bed);
 }
 
 TEST(waiting_can_be_given_up)
@@ -429,7 +416,6 @@ TEST(waiting_can_be_given_up)
 	assert_int_equal(bed_group_outcome(bed, 0, 1, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "too long");
 	bed_check_settled(bed);
-	bed_free(bed);
 }
 
 /* ---- random histories ---- */
@@ -528,7 +514,7 @@ static void one_history(uint64_t seed, bool links)
 	bed_check_settled(bed);
 	for (uint32_t g = 0; g < bed->ngroups; g++)
 		check_group(bed, &h, g);
-	bed_free(bed);
+	unit_end(bed);
 }
 
 TEST(ends_everything_when_ranks_go)

@@ -83,6 +83,15 @@ static void names_end(void *arg, uint64_t task, uint32_t instance)
 	((struct bed *)arg)->names_ended++;
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	played_end(&b->p);
+	json_decref(b->events);
+	free(b);
+}
+
 static struct bed *bed_create(void)
 {
 	static const struct dvm_head_ops ops = { .names = names, .names_end = names_end };
@@ -95,14 +104,7 @@ static struct bed *bed_create(void)
 	b->p.message = on_message;
 	b->p.event = on_event;
 	played_start(&b->p, &ops, true);
-	return b;
-}
-
-static void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	json_decref(b->events);
-	free(b);
+	return unit_at_end(bed_destroy, b);
 }
 
 #define SUBMIT(tasks, more)                                                      \
@@ -174,7 +176,6 @@ TEST(a_task_spawns_another)
 	assert_int_equal(b->answer.why.len, 0);
 	end(b, 2, 0);
 	assert_int_equal(b->answers, 1);
-	bed_destroy(b);
 }
 
 TEST(one_that_ends_before_it_is_there_is_answered)
@@ -189,7 +190,6 @@ TEST(one_that_ends_before_it_is_there_is_answered)
 	end(b, 3, 0);
 	assert_int_equal(b->answers, 2);
 	assert_int_equal(b->answer.why.len, 0);
-	bed_destroy(b);
 }
 
 TEST(one_whose_first_rank_is_never_there_is_answered)
@@ -207,7 +207,6 @@ TEST(one_whose_first_rank_is_never_there_is_answered)
 	ready(b, 3, "rank 0 has ended");
 	end(b, 3, 1 << 8);
 	assert_string_equal(b->why, "task 3 ended with exit code 1 before its first rank had started PMI: rank 0 has ended");
-	bed_destroy(b);
 }
 
 TEST(spawned_task_waits_for_room_before_queued_ones)
@@ -221,7 +220,6 @@ TEST(spawned_task_waits_for_room_before_queued_ones)
 	end(b, 2, 0);
 	assert_int_equal(b->tasks[4].launched, 0);
 	assert_int_equal(b->tasks[5].launched, 1);
-	bed_destroy(b);
 }
 
 TEST(one_that_can_never_fit_is_refused)
@@ -239,7 +237,6 @@ TEST(one_that_can_never_fit_is_refused)
 	assert_int_equal(b->answers, 3);
 	spawn(b, 2, 1);
 	assert_int_equal(b->answers, 3);
-	bed_destroy(b);
 }
 
 TEST(a_spawn_of_a_task_that_has_ended_is_refused)
@@ -250,7 +247,6 @@ TEST(a_spawn_of_a_task_that_has_ended_is_refused)
 	end(b, 1, 0);
 	spawn(b, 1, 1);
 	assert_string_equal(b->why, "it has ended");
-	bed_destroy(b);
 }
 
 TEST(a_spawn_is_refused_that_the_journal_cannot_take)
@@ -265,7 +261,6 @@ TEST(a_spawn_is_refused_that_the_journal_cannot_take)
 	assert_int_equal(b->answers, 1);
 	assert_true(b->answer.why.len > 0);
 	assert_int_equal(b->tasks[2].launched, 0);
-	bed_destroy(b);
 }
 
 /* ---- ends ---- */
@@ -287,7 +282,6 @@ TEST(children_end_with_a_parent_that_fails)
 	end(b, 2, SIGTERM);
 	end(b, 3, SIGTERM);
 	assert_string_equal(json_string_value(show(b, 2, "state")), "cancelled");
-	bed_destroy(b);
 }
 
 TEST(children_end_at_once_with_a_parent_that_is_cancelled)
@@ -303,7 +297,6 @@ TEST(children_end_at_once_with_a_parent_that_is_cancelled)
 	assert_int_equal(b->tasks[2].signalled, 1);
 	end(b, 2, SIGTERM);
 	assert_int_equal(b->answers, 1);
-	bed_destroy(b);
 }
 
 TEST(children_outlive_a_parent_that_ends_well)
@@ -316,7 +309,6 @@ TEST(children_outlive_a_parent_that_ends_well)
 	assert_int_equal(b->tasks[2].signalled, 0);
 	end(b, 2, 0);
 	assert_string_equal(json_string_value(show(b, 2, "state")), "done");
-	bed_destroy(b);
 }
 
 /* The parent is run again and will spawn again. */
@@ -335,7 +327,6 @@ TEST(a_lost_node_ends_a_child_for_ever)
 	assert_non_null(strstr(b->why, "was lost: it burns"));
 	assert_string_equal(json_string_value(show(b, 2, "state")), "failed");
 	assert_string_equal(json_string_value(show(b, 1, "state")), "running");
-	bed_destroy(b);
 }
 
 TEST(a_parent_that_is_run_again_has_no_children)
@@ -351,7 +342,6 @@ TEST(a_parent_that_is_run_again_has_no_children)
 	spawn(b, 1, 1);
 	end(b, 1, 0);
 	assert_int_equal(b->tasks[3].signalled, 0);
-	bed_destroy(b);
 }
 
 /* ---- who hears of it ---- */
@@ -367,7 +357,6 @@ TEST(client_that_follows_is_notified_of_children)
 	json_array_clear(b->events);
 	end(b, 2, 0);
 	assert_non_null(event(b, "ended"));
-	bed_destroy(b);
 }
 
 TEST(client_that_does_not_follow_is_not_notified)
@@ -379,7 +368,6 @@ TEST(client_that_does_not_follow_is_not_notified)
 	assert_null(event(b, "spawned"));
 	end(b, 2, 0);
 	assert_null(event(b, "ended"));
-	bed_destroy(b);
 }
 
 TEST(children_end_with_the_client_that_their_parent_is_tied_to)
@@ -392,7 +380,6 @@ TEST(children_end_with_the_client_that_their_parent_is_tied_to)
 	dvm_head_client_closed(b->p.head, CLIENT, b->p.now);
 	turn(&b->p);
 	assert_int_equal(b->tasks[2].signalled, 1);
-	bed_destroy(b);
 }
 
 /* ---- another head ---- */
@@ -410,7 +397,6 @@ TEST(another_head_does_not_run_a_child)
 	assert_string_equal(json_string_value(show(b, 2, "state")), "cancelled");
 	assert_int_equal(b->tasks[1].launched, 2);
 	assert_int_equal(b->tasks[2].launched, 1);
-	bed_destroy(b);
 }
 
 /* ---- names ---- */
@@ -437,7 +423,6 @@ TEST(names_go_with_their_task)
 	assert_int_equal(b->names_ended, 1);
 	say_names(b, 1, 0);
 	assert_int_equal(b->asked_names, 1);
-	bed_destroy(b);
 }
 
 /* The parent may wait for names that the child was to publish. */
@@ -449,5 +434,4 @@ TEST(the_end_of_a_child_is_told_although_it_has_not_asked)
 	spawn(b, 1, 1);
 	end(b, 2, 0);
 	assert_int_equal(b->names_ended, 1);
-	bed_destroy(b);
 }

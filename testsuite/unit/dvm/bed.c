@@ -248,6 +248,20 @@ static void say_hello(struct fake_node *n)
 	dvm_node_register(n->node, &r);
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	dvm_head_destroy(b->head);
+	for (uint32_t i = 0; i < NODES; i++) {
+		dvm_node_destroy(b->nodes[i].node);
+		queue_free(&b->nodes[i].down);
+		queue_free(&b->nodes[i].up);
+	}
+	json_decref(b->events);
+	free(b);
+}
+
 struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t members)
 {
 	static const struct dvm_head_ops head_ops = {
@@ -282,24 +296,12 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 	}
 	dvm_head_client_opened(b->head, CLIENT);
 	deliver_all(b);
-	return b;
+	return unit_at_end(bed_destroy, b);
 }
 
 struct bed *bed_create(size_t max_waiting)
 {
 	return bed_create_member(max_waiting, 0, 0);
-}
-
-void bed_destroy(struct bed *b)
-{
-	dvm_head_destroy(b->head);
-	for (uint32_t i = 0; i < NODES; i++) {
-		dvm_node_destroy(b->nodes[i].node);
-		queue_free(&b->nodes[i].down);
-		queue_free(&b->nodes[i].up);
-	}
-	json_decref(b->events);
-	free(b);
 }
 
 void deliver_down(struct fake_node *n)

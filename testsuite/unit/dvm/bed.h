@@ -75,9 +75,9 @@ struct bed {
 
 #define PROFILE "'profile':{'id':'p','cwd':'/','env':{'A':'b'}}"
 
+/* A bed ends with its test. */
 struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t members);
 struct bed *bed_create(size_t max_waiting);
-void bed_destroy(struct bed *b);
 void say_to_node(struct fake_node *n, const struct dvm_msg *m);
 void say_pmi_over(struct fake_node *n, uint32_t part);
 /* In any order between nodes: one message of a node, or all until nothing is left. */

@@ -26,7 +26,6 @@ TEST(one_rank_that_fails_ends_the_task)
 	assert_int_equal(number(end_of(b, 1), "code"), 3);
 	assert_int_equal(number(end_of(b, 1), "rank"), 1);
 	assert_int_equal(free_cores(b), NODES * CORES);
-	bed_destroy(b);
 }
 
 TEST(a_task_that_cannot_be_started_says_why)
@@ -39,7 +38,6 @@ TEST(a_task_that_cannot_be_started_says_why)
 	end_process(b, 1, 0);
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
-	bed_destroy(b);
 }
 
 /* The PMI of the last part that has one says that. */
@@ -74,7 +72,6 @@ TEST(a_task_of_several_ranks_has_pmi)
 	assert_int_equal(b->pmis, 0);
 	say_fail(b, "it comes too late");
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
-	bed_destroy(b);
 }
 
 TEST(failure_in_pmi_ends_the_task)
@@ -91,7 +88,6 @@ TEST(failure_in_pmi_ends_the_task)
 	assert_int_equal(number(end_of(b, 1), "code"), 5);
 	assert_int_equal(number(end_of(b, 1), "rank"), 1);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
-	bed_destroy(b);
 }
 
 /* The ends of its processes are known first: their code counts, and the reason is added. */
@@ -111,7 +107,6 @@ TEST(a_reason_that_comes_late_counts)
 	assert_int_equal(number(end_of(b, 1), "code"), 3);
 	assert_int_equal(number(end_of(b, 1), "rank"), 0);
 	assert_string_equal(text(end_of(b, 1), "why"), "fence 1 failed");
-	bed_destroy(b);
 }
 
 /* A part that is ended for another's sake may be the first that is known to have ended. */
@@ -130,7 +125,6 @@ TEST(the_part_that_failed_first_counts)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 3);
 	assert_int_equal(number(end_of(b, 1), "rank"), 0);
-	bed_destroy(b);
 }
 
 /* The PMI of task 1 reports a failure where its ranks have ended. */
@@ -164,7 +158,6 @@ TEST(a_task_may_fail_where_it_is_over)
 	assert_int_equal(number(end_of(b, 1), "code"), 5);
 	assert_int_equal(number(end_of(b, 1), "rank"), 3);
 	assert_string_equal(text(end_of(b, 1), "why"), why);
-	bed_destroy(b);
 }
 
 /* The node that hears of an abort may be told by the head before that the task fails. */
@@ -183,7 +176,6 @@ TEST(an_abort_is_heard_by_a_part_that_is_being_ended)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 7);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
-	bed_destroy(b);
 }
 
 TEST(an_abort_is_heard_after_the_part_that_aborted_has_ended)
@@ -199,7 +191,6 @@ TEST(an_abort_is_heard_after_the_part_that_aborted_has_ended)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 7);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 0 called abort");
-	bed_destroy(b);
 }
 
 /* Failures that follow elsewhere may be heard first. */
@@ -215,7 +206,6 @@ TEST(an_abort_is_heard_by_a_part_that_doubts)
 	end_process(b, 2, SIGTERM);
 	deliver_all(b);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
-	bed_destroy(b);
 }
 
 /* ---- nodes that Slurm ends ---- */
@@ -239,7 +229,7 @@ static void assert_was_lost(struct bed *b)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
 	assert_int_equal(number(end_of(b, 1), "instance"), 1);
-	bed_destroy(b);
+	unit_end(b);
 }
 
 TEST(ranks_that_end_with_their_node_have_not_failed)
@@ -306,7 +296,6 @@ TEST(an_end_by_a_signal_is_a_failure_in_the_end)
 	assert_true(json_real_value(json_array_get(json_object_get(end_of(b, 2), "t"), 3)) ==
 		    (double)at / 1e9);
 	assert_int_equal(free_cores(b), NODES * CORES);
-	bed_destroy(b);
 }
 
 /* The other node reports its own failure, or never does. */
@@ -332,7 +321,6 @@ TEST(a_doubt_about_others_has_an_end)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 2), "code"), 5);
 	assert_string_equal(text(end_of(b, 2), "why"), "fence 2 failed");
-	bed_destroy(b);
 }
 
 TEST(failure_after_a_cancel_is_not_the_reason)
@@ -348,5 +336,4 @@ TEST(failure_after_a_cancel_is_not_the_reason)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
 	assert_null(json_object_get(end_of(b, 1), "why"));
-	bed_destroy(b);
 }

@@ -21,7 +21,6 @@ TEST(a_task_runs_and_its_end_is_told)
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
 	assert_string_equal(text(end_of(b, 1), "name"), "mine");
 	assert_int_equal(free_cores(b), NODES * CORES);
-	bed_destroy(b);
 }
 
 static json_t *shown(struct bed *b, unsigned id)
@@ -50,7 +49,6 @@ TEST(ended_task_keeps_its_command_and_line)
 	assert_string_equal(argument(shown(b, 1), 1), "b c");
 	assert_int_equal(number(shown(b, 1), "line"), 7);
 	assert_string_equal(argument(shown(b, 2), 0), "good");
-	bed_destroy(b);
 }
 
 /* Each character has two bytes: a limit may be in the middle of one. */
@@ -74,7 +72,6 @@ TEST(long_command_is_cut_between_characters)
 	cut = argument(shown(b, 1), 0);
 	assert_in_range(strlen(cut), 1000, 1024);
 	assert_true(json_is_true(json_object_get(shown(b, 1), "argv_cut")));
-	bed_destroy(b);
 }
 
 /* When the head knows that it has started; 0: it does not. */
@@ -109,7 +106,6 @@ TEST(a_start_is_told_soon_or_with_the_end)
 	deliver_all(b);
 	assert_true(start_of(b, 2) > 0);
 	assert_non_null(end_of(b, 2));
-	bed_destroy(b);
 }
 
 #define ACCENTS "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
@@ -173,7 +169,6 @@ TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
 		assert_string_equal(text(refused, "key"), wrong[i][1]);
 		assert_int_equal(b->nprocesses, i + 1);
 	}
-	bed_destroy(b);
 }
 
 TEST(requests_that_make_no_sense_are_errors)
@@ -197,7 +192,6 @@ TEST(requests_that_make_no_sense_are_errors)
 		assert_int_equal(json_array_size(b->events), 1);
 		assert_true(strlen(text(event(b, "error"), "why")) > 0);
 	}
-	bed_destroy(b);
 }
 
 TEST(a_client_of_another_version_is_not_heard)
@@ -209,7 +203,6 @@ TEST(a_client_of_another_version_is_not_heard)
 	assert_int_equal(json_array_size(b->events), 1);
 	assert_non_null(strstr(text(event(b, "error"), "why"), "the client has version 0"));
 	assert_int_equal(b->nprocesses, 0);
-	bed_destroy(b);
 }
 
 TEST(the_queue_has_a_limit)
@@ -224,7 +217,6 @@ TEST(the_queue_has_a_limit)
 	ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':[]}]}");
 	refused = json_object_get(event(b, "submitted"), "refused");
 	assert_true(json_is_false(json_object_get(json_array_get(refused, 0), "full")));
-	bed_destroy(b);
 }
 
 TEST(a_task_is_tried_again_as_often_as_allowed)
@@ -240,7 +232,6 @@ TEST(a_task_is_tried_again_as_often_as_allowed)
 	assert_int_equal(b->nprocesses, 3);
 	assert_int_equal(number(end_of(b, 1), "code"), 1);
 	assert_int_equal(number(end_of(b, 1), "instance"), 2);
-	bed_destroy(b);
 }
 
 TEST(time_limits_hold)
@@ -258,7 +249,6 @@ TEST(time_limits_hold)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
 	assert_true(json_is_true(json_object_get(end_of(b, 1), "too_long")));
-	bed_destroy(b);
 }
 
 TEST(cancelled_tasks_end)
@@ -278,7 +268,6 @@ TEST(cancelled_tasks_end)
 	deliver_all(b);
 	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
 	assert_int_equal(b->nprocesses, 12);
-	bed_destroy(b);
 }
 
 TEST(running_task_is_not_cancelled_with_the_queued_ones)
@@ -299,7 +288,6 @@ TEST(running_task_is_not_cancelled_with_the_queued_ones)
 	assert_string_equal(text(end_of(b, 1), "state"), "done");
 	ask(b, "{'op':'progress'}");
 	assert_int_equal(number(event(b, "ok"), "running"), 0);
-	bed_destroy(b);
 }
 
 TEST(task_of_negative_priority_starts_last)
@@ -318,7 +306,6 @@ TEST(task_of_negative_priority_starts_last)
 	assert_null(end_of(b, 2));
 	submit(b, "{'argv':['x'],'priority':-1000001}");
 	assert_int_equal(json_array_size(json_object_get(event(b, "submitted"), "refused")), 1);
-	bed_destroy(b);
 }
 
 TEST(tasks_are_cancelled_by_name)
@@ -332,7 +319,6 @@ TEST(tasks_are_cancelled_by_name)
 	assert_true(b->processes[1].told);
 	assert_string_equal(text(end_of(b, 3), "state"), "cancelled");
 	assert_null(end_of(b, 2));
-	bed_destroy(b);
 }
 
 TEST(tied_tasks_end_with_their_client)
@@ -345,7 +331,6 @@ TEST(tied_tasks_end_with_their_client)
 	deliver_all(b);
 	assert_true(b->processes[1].told);
 	assert_false(b->processes[2].told);
-	bed_destroy(b);
 }
 
 TEST(tasks_of_a_lost_node_run_elsewhere)
@@ -374,7 +359,6 @@ TEST(tasks_of_a_lost_node_run_elsewhere)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
 	assert_int_equal(number(end_of(b, 2), "instance"), 1);
-	bed_destroy(b);
 }
 
 TEST(drained_nodes_get_nothing)
@@ -390,7 +374,6 @@ TEST(drained_nodes_get_nothing)
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 2);
 	assert_int_equal(b->processes[2].node, 1);
-	bed_destroy(b);
 }
 
 TEST(placed_tasks_are_where_they_should_be)
@@ -401,7 +384,6 @@ TEST(placed_tasks_are_where_they_should_be)
 	assert_int_equal(b->nprocesses, 2);
 	assert_int_equal(b->processes[1].node + b->processes[2].node, 2);
 	assert_int_equal(free_cores(b), NODES * CORES - 2);
-	bed_destroy(b);
 }
 
 TEST(a_typo_does_not_end_a_dvm)
@@ -415,7 +397,6 @@ TEST(a_typo_does_not_end_a_dvm)
 	submit(b, "{'argv':['x']}");
 	assert_non_null(event(b, "submitted"));
 	assert_false(b->ended);
-	bed_destroy(b);
 }
 
 TEST(a_dvm_goes_down_when_its_work_is_done)
@@ -432,7 +413,6 @@ TEST(a_dvm_goes_down_when_its_work_is_done)
 	end_process(b, 1, 0);
 	deliver_all(b);
 	assert_true(b->ended);
-	bed_destroy(b);
 }
 
 TEST(clients_that_wait_are_notified_of_ends)
@@ -450,7 +430,6 @@ TEST(clients_that_wait_are_notified_of_ends)
 	end_process(b, 2, 0);
 	deliver_all(b);
 	assert_non_null(end_of(b, 2));
-	bed_destroy(b);
 }
 
 /* A client confirms what it was told; until then another wait covers it, too. */
@@ -472,7 +451,6 @@ TEST(wait_covers_what_nobody_has_waited_for)
 	assert_int_equal(number(event(b, "ok"), "tasks"), 1);
 	ask(b, "{'op':'wait','ids':[1,2]}");
 	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
-	bed_destroy(b);
 }
 
 TEST(results_that_are_not_kept_are_counted)
@@ -498,7 +476,6 @@ TEST(results_that_are_not_kept_are_counted)
 	ask(b, "{'op':'wait','unwaited':true}");
 	assert_int_equal(number(event(b, "ok"), "before"), 0);
 	buf_free(&list);
-	bed_destroy(b);
 }
 
 /* The client that has it goes, and with it the task. */
@@ -512,7 +489,6 @@ TEST(task_of_run_is_no_other_waits_business)
 	deliver_all(b);
 	ask(b, "{'op':'wait','unwaited':true}");
 	assert_int_equal(number(event(b, "ok"), "tasks"), 0);
-	bed_destroy(b);
 }
 
 /* ---- anything in any order ---- */
@@ -611,7 +587,7 @@ static void run_seed(unsigned seed)
 	assert_int_equal(status_of(b, "running"), 0);
 	assert_int_equal(status_of(b, "queued"), 0);
 	assert_int_equal(free_cores(b), left * CORES);
-	bed_destroy(b);
+	unit_end(b);
 }
 
 TEST(every_task_ends_once_whatever_happens)
@@ -639,7 +615,6 @@ TEST(last_of_the_clients_that_leave_ends_the_dvm)
 	ask_as(b, OTHER_CLIENT, leave); /* the first one is still connected */
 	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
 	assert_true(json_is_true(json_object_get(event(b, "hello"), "ending")));
-	bed_destroy(b);
 }
 
 TEST(client_that_looks_is_no_other_client)
@@ -656,7 +631,6 @@ TEST(client_that_looks_is_no_other_client)
 	assert_null(json_object_get(event(b, "ok"), "others"));
 	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
 	assert_true(json_is_true(json_object_get(event(b, "hello"), "ending")));
-	bed_destroy(b);
 }
 
 TEST(client_before_the_one_that_started_the_dvm_does_not_end_it)
@@ -671,7 +645,6 @@ TEST(client_before_the_one_that_started_the_dvm_does_not_end_it)
 	dvm_head_await_starter(b->head, false);
 	ask_as(b, CLIENT, leave);
 	assert_int_equal(number(event(b, "ok"), "others"), 1);
-	bed_destroy(b);
 }
 
 TEST(several_dvms_give_no_number_twice)
@@ -688,5 +661,4 @@ TEST(several_dvms_give_no_number_twice)
 	assert_int_equal(number(json_object_get(event(b, "task"), "task"), "id"), 5);
 	ask(b, "{'op':'cancel','ids':[4]}");
 	assert_string_equal(text(event(b, "error"), "why"), "there is no task 4 here");
-	bed_destroy(b);
 }

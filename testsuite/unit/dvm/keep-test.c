@@ -50,7 +50,6 @@ TEST(output_that_fits_in_the_result_has_no_file)
 	assert_string_equal(node_of(b, 1)->name, "");
 	assert_null(json_object_get(end_of(b, 1), "files"));
 	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), DVM_TAIL_MAX);
-	bed_destroy(b);
 }
 
 TEST(longer_output_is_in_a_file_from_its_first_byte)
@@ -66,7 +65,6 @@ TEST(longer_output_is_in_a_file_from_its_first_byte)
 	assert_int_equal(n->written_len[0], DVM_TAIL_MAX + 1);
 	assert_memory_equal(n->written[0], "abcdefgh", 8);
 	assert_int_equal(n->written_len[1], 0);
-	bed_destroy(b);
 }
 
 TEST(task_ends_when_its_files_are_closed_and_the_result_names_them)
@@ -85,7 +83,6 @@ TEST(task_ends_when_its_files_are_closed_and_the_result_names_them)
 	assert_string_equal(json_string_value(json_array_get(
 		json_object_get(end_of(b, 1), "files"), 0)), "/outputs/1.out");
 	assert_null(json_object_get(end_of(b, 1), "files_lost"));
-	bed_destroy(b);
 }
 
 TEST(result_says_why_a_file_is_not_whole)
@@ -98,7 +95,6 @@ TEST(result_says_why_a_file_is_not_whole)
 	deliver_all(b);
 	answer(node_of(b, 1), "1.err", 6, "No space left on device");
 	assert_string_equal(text(end_of(b, 1), "files_lost"), "No space left on device");
-	bed_destroy(b);
 }
 
 TEST(node_that_can_begin_no_file_says_so_and_the_end_does_not_wait)
@@ -113,7 +109,6 @@ TEST(node_that_can_begin_no_file_says_so_and_the_end_does_not_wait)
 	deliver_all(b);
 	assert_non_null(strstr(text(end_of(b, 1), "files_lost"), "no process can write it: "));
 	assert_int_equal(node_of(b, 1)->written_len[0], 0);
-	bed_destroy(b);
 }
 
 TEST(task_over_nodes_has_a_file_of_each_part_that_prints)
@@ -133,7 +128,6 @@ TEST(task_over_nodes_has_a_file_of_each_part_that_prints)
 	answer(node_of(b, 2), "1.r1.out", 9, NULL);
 	files = json_object_get(end_of(b, 1), "files");
 	assert_int_equal(json_array_size(files), 2);
-	bed_destroy(b);
 }
 
 TEST(tasks_without_a_directory_for_output_have_no_file)
@@ -146,7 +140,6 @@ TEST(tasks_without_a_directory_for_output_have_no_file)
 	deliver_all(b);
 	assert_string_equal(node_of(b, 1)->name, "");
 	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), DVM_TAIL_MAX);
-	bed_destroy(b);
 }
 
 TEST(directory_must_begin_with_a_slash)
@@ -156,5 +149,4 @@ TEST(directory_must_begin_with_a_slash)
 	ask(b, "{'op':'submit','profile':{'id':'o','cwd':'/','outputs':'o'},'tasks':[]}");
 	deliver_all(b);
 	assert_non_null(strstr(text(event(b, "error"), "why"), "\"outputs\" of a profile"));
-	bed_destroy(b);
 }

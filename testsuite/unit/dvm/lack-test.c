@@ -55,7 +55,6 @@ TEST(start_waits_until_another_task_has_ended)
 		assert_int_equal(number(end_of(b, i), "instance"), 0);
 	}
 	assert_int_equal(drained(b), 0);
-	bed_destroy(b);
 }
 
 TEST(start_is_tried_each_second)
@@ -67,7 +66,6 @@ TEST(start_is_tried_each_second)
 	b->is_full[0] = false;
 	pass(b, TRY_MS);
 	assert_int_equal(b->nprocesses, 1);
-	bed_destroy(b);
 }
 
 TEST(idle_node_that_can_start_nothing_is_drained)
@@ -86,7 +84,6 @@ TEST(idle_node_that_can_start_nothing_is_drained)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
-	bed_destroy(b);
 }
 
 TEST(drained_node_says_why_until_undrain)
@@ -106,7 +103,6 @@ TEST(drained_node_says_why_until_undrain)
 	deliver_all(b);
 	assert_int_equal(drained(b), 0);
 	assert_int_equal(b->nprocesses, 1);
-	bed_destroy(b);
 }
 
 TEST(rest_of_the_ranks_is_started_later)
@@ -124,7 +120,6 @@ TEST(rest_of_the_ranks_is_started_later)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
 	assert_int_equal(b->pmis, 0);
-	bed_destroy(b);
 }
 
 TEST(waiting_task_is_cancelled_at_once)
@@ -139,7 +134,6 @@ TEST(waiting_task_is_cancelled_at_once)
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 1);
 	assert_int_equal(free_cores(b), NODES * CORES);
-	bed_destroy(b);
 }
 
 TEST(task_over_nodes_waits_for_a_limited_time)
@@ -160,7 +154,6 @@ TEST(task_over_nodes_waits_for_a_limited_time)
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
 	assert_int_equal(number(end_of(b, 2), "instance"), 1);
-	bed_destroy(b);
 }
 
 TEST(process_that_lacked_something_is_started_again)
@@ -176,7 +169,6 @@ TEST(process_that_lacked_something_is_started_again)
 	end_process(b, 2, 0);
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
-	bed_destroy(b);
 }
 
 /* The zygote stands still, and reports the end after the task's time limit. */
@@ -211,5 +203,4 @@ TEST(task_whose_processes_always_lack_something_fails)
 	assert_int_equal(number(end_of(b, 1), "code"), 126);
 	assert_string_equal(text(end_of(b, 1), "why"), "no file");
 	assert_int_equal(drained(b), 0);
-	bed_destroy(b);
 }

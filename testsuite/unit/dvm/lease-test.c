@@ -44,6 +44,14 @@ static bool is_no_end(void *arg, json_t *e)
 	return strcmp(json_string_value(json_object_get(e, "ev")), "ended");
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	played_end(&b->p);
+	free(b);
+}
+
 static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 {
 	struct bed *b = calloc(1, sizeof(*b));
@@ -56,18 +64,12 @@ static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 	b->p.event = is_no_end;
 	b->p.now = (struct dvm_time){ 1000000000, START_MS };
 	played_start(&b->p, NULL, false);
-	return b;
+	return unit_at_end(bed_destroy, b);
 }
 
 static struct bed *bed_create(void)
 {
 	return bed_create_lease(LEASE_MS, AWAY_MS);
-}
-
-static void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	free(b);
 }
 
 /* A task of all cores of `nodes` nodes. */
@@ -186,7 +188,6 @@ TEST(head_answers_a_lease_at_once)
 
 	say_lease(b, 1, 4711);
 	assert_int_equal(b->nodes[1].answered, 4711);
-	bed_destroy(b);
 }
 
 TEST(task_of_a_lost_node_waits_for_its_lease)
@@ -206,7 +207,6 @@ TEST(task_of_a_lost_node_waits_for_its_lease)
 	assert_int_equal(b->nodes[1].launches, 1);
 	assert_int_equal(b->nodes[1].instance, 1);
 	assert_false(dvm_head_node_may_run(b->p.head, 0));
-	bed_destroy(b);
 }
 
 TEST(task_of_a_node_that_is_gone_runs_elsewhere_at_once)
@@ -216,7 +216,6 @@ TEST(task_of_a_node_that_is_gone_runs_elsewhere_at_once)
 	say(&b->p, 0, &(struct dvm_msg){ .type = DVM_GONE });
 	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].launches, 1);
-	bed_destroy(b);
 }
 
 TEST(lost_node_that_turns_out_to_be_gone_frees_its_tasks)
@@ -228,7 +227,6 @@ TEST(lost_node_that_turns_out_to_be_gone_frees_its_tasks)
 	dvm_head_node_gone(b->p.head, 0, b->p.now);
 	turn(&b->p);
 	assert_int_equal(b->nodes[1].launches, 1);
-	bed_destroy(b);
 }
 
 TEST(silent_node_is_lost_when_its_lease_is_over)
@@ -242,7 +240,6 @@ TEST(silent_node_is_lost_when_its_lease_is_over)
 	assert_int_equal(b->nodes[1].launches, 0);
 	pass_until(b, START_MS + AWAY_MS);
 	assert_int_equal(b->nodes[1].launches, 1);
-	bed_destroy(b);
 }
 
 TEST(nodes_are_listened_to_when_their_head_was_stopped)
@@ -255,7 +252,6 @@ TEST(nodes_are_listened_to_when_their_head_was_stopped)
 	pass_until(b, dvm_head_deadline(b->p.head));
 	assert_true(b->p.broken[0]);
 	assert_false(b->p.broken[1]);
-	bed_destroy(b);
 }
 
 TEST(ranks_beside_a_lost_node_are_killed_at_once)
@@ -270,7 +266,6 @@ TEST(ranks_beside_a_lost_node_are_killed_at_once)
 	pass_until(b, START_MS + AWAY_MS); /* the task needs two nodes */
 	assert_int_equal(status(&b->p, "running"), 0);
 	assert_int_equal(status(&b->p, "failed"), 1);
-	bed_destroy(b);
 }
 
 /* The rank was counted as ended twice: the task ran again while its other rank went on. */
@@ -287,7 +282,6 @@ TEST(rank_that_had_ended_is_not_lost_with_its_node)
 	end_part(b, 1, 1, 0);
 	assert_int_equal(status(&b->p, "running"), 0);
 	assert_int_equal(status(&b->p, "failed"), 0);
-	bed_destroy(b);
 }
 
 TEST(end_that_is_told_twice_counts_once)
@@ -298,7 +292,6 @@ TEST(end_that_is_told_twice_counts_once)
 	end_part(b, 0, 1, 0);
 	end_part(b, 0, 1, 0);
 	assert_int_equal(status(&b->p, "running"), 1);
-	bed_destroy(b);
 }
 
 /* ---- clients ---- */
@@ -326,7 +319,6 @@ TEST(node_with_ranks_to_be_ended_is_named_until_they_have)
 			   1.0 + (AWAY_MS - 100) / 1e3, 0.001);
 	dvm_head_node_gone(b->p.head, 0, b->p.now);
 	assert_int_equal(unreached(b), 0);
-	bed_destroy(b);
 }
 
 #define DOWN_MS 10000
@@ -344,7 +336,6 @@ TEST(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds)
 	pass_until(b, START_MS + DOWN_MS);
 	assert_true(b->p.down);
 	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")), "unreached");
-	bed_destroy(b);
 }
 
 /* The next head would run them again. */
@@ -363,7 +354,6 @@ TEST(down_that_keeps_tasks_waits_for_a_lost_node)
 	assert_false(b->p.down);
 	pass_until(b, START_MS + 70000);
 	assert_true(b->p.down);
-	bed_destroy(b);
 }
 
 /* As one whose zygote stands still; after the grace time and five seconds. */
@@ -408,5 +398,4 @@ TEST(task_is_for_another_head_when_the_leases_of_all_nodes_are_over)
 	pass_until(b, START_MS + 70000);
 	assert_true(b->p.down);
 	assert_int_equal(ended(b), 0);
-	bed_destroy(b);
 }

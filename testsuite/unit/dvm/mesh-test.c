@@ -65,6 +65,20 @@ static void on_log(void *arg, enum log_level level, const char *text)
 	((struct bed *)arg)->logs++;
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	pool_close(b->pool);
+	listener_close(b->listener);
+	link_close(b->link);
+	while (uv_run(loop_uv(b->loop), UV_RUN_NOWAIT))
+		;
+	pool_destroy(b->pool);
+	loop_destroy(b->loop);
+	free(b);
+}
+
 static struct bed *bed_create_retry(uint32_t retry_ms)
 {
 	static const struct pool_ops ops = { on_frame, on_lost, on_head };
@@ -81,24 +95,12 @@ static struct bed *bed_create_retry(uint32_t retry_ms)
 	b->other = b->node;
 	b->other.position = OTHER;
 	assert_int_equal(pool_open(&b->pool, b->loop, &b->node, &options, &ops, b, &b->log), 0);
-	return b;
+	return unit_at_end(bed_destroy, b);
 }
 
 static struct bed *bed_create(void)
 {
 	return bed_create_retry(0);
-}
-
-static void bed_destroy(struct bed *b)
-{
-	pool_close(b->pool);
-	listener_close(b->listener);
-	link_close(b->link);
-	while (uv_run(loop_uv(b->loop), UV_RUN_NOWAIT))
-		;
-	pool_destroy(b->pool);
-	loop_destroy(b->loop);
-	free(b);
 }
 
 static void say(void *arg, struct link *l)
@@ -159,7 +161,6 @@ TEST(head_that_was_taken_over_is_refused)
 	assert_false(call_of(b, 0));
 	assert_true(call_of(b, 6)); /* the other side has given the node up */
 	assert_true(call_of(b, 7));
-	bed_destroy(b);
 }
 
 TEST(head_that_does_not_say_which_it_is_is_refused)
@@ -168,7 +169,6 @@ TEST(head_that_does_not_say_which_it_is_is_refused)
 
 	assert_false(call(b, &(struct dvm_msg){ .type = DVM_STOP, .stop.now = true }));
 	assert_true(call_of(b, 1));
-	bed_destroy(b);
 }
 
 /* ---- the other daemon ---- */
@@ -248,7 +248,6 @@ TEST(link_that_a_cut_prevents_is_tried_again_and_carries_what_waited)
 	assert_int_equal(b->ends, 0);
 	assert_int_equal(b->lost, 0);
 	assert_int_equal(b->logs, 1);
-	bed_destroy(b);
 }
 
 TEST(node_is_lost_if_no_link_can_be_made_in_time)
@@ -259,7 +258,6 @@ TEST(node_is_lost_if_no_link_can_be_made_in_time)
 	send_to_other(b);
 	wait_for(b, &b->lost);
 	assert_int_equal(b->frames, 0);
-	bed_destroy(b);
 }
 
 /* The daemon has ended: its port is nobody's. */
@@ -274,5 +272,4 @@ TEST(node_that_refuses_connections_is_lost_at_once)
 	send_to_other(b);
 	wait_for(b, &b->lost);
 	assert_int_equal(b->logs, 0); /* it was not to be tried again */
-	bed_destroy(b);
 }

@@ -56,6 +56,14 @@ static int grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
 }
 
 /* Two nodes are there. */
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	played_end(&b->p);
+	free(b);
+}
+
 static struct bed *bed_create(void)
 {
 	static const struct dvm_head_ops ops = { .grow = grow };
@@ -67,13 +75,7 @@ static struct bed *bed_create(void)
 	b->p.message = on_message;
 	b->p.event = has_tag;
 	played_start(&b->p, &ops, false);
-	return b;
-}
-
-static void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	free(b);
+	return unit_at_end(bed_destroy, b);
 }
 
 static bool answered(const struct bed *b, const char *event)
@@ -154,7 +156,6 @@ TEST(nodes_that_come_later_get_tasks)
 	go(b, 2);
 	assert_string_equal(state_of(b, 2), "lost");
 	assert_int_equal(b->nodes[3].launches, 2);
-	bed_destroy(b);
 }
 
 /*
@@ -190,7 +191,6 @@ TEST(task_is_queued_three_times_when_its_nodes_are_lost)
 	}
 	assert_int_equal(node_that_runs_it(b, gone), NODES_MAX);
 	assert_int_equal(status(&b->p, "ended"), 1);
-	bed_destroy(b);
 }
 
 TEST(nodes_that_are_named)
@@ -209,7 +209,6 @@ TEST(nodes_that_are_named)
 	dvm_head_grow_failed(b->p.head, "srun has ended");
 	ask(&b->p, "{'op':'grow','nodes':1,'tag':1}");
 	assert_string_equal(b->names, "any");
-	bed_destroy(b);
 }
 
 TEST(all_of_them_come_or_none)
@@ -234,7 +233,6 @@ TEST(all_of_them_come_or_none)
 	assert_true(answered(b, "error"));
 	submit(b, 3);
 	assert_int_equal(status(&b->p, "running"), 2);
-	bed_destroy(b);
 }
 
 TEST(one_who_asks_for_nodes_may_go)
@@ -245,7 +243,6 @@ TEST(one_who_asks_for_nodes_may_go)
 	dvm_head_client_closed(b->p.head, CLIENT, b->p.now);
 	come(&b->p, 2);
 	assert_int_equal(dvm_head_registered(b->p.head), 3);
-	bed_destroy(b);
 }
 
 TEST(a_node_leaves_when_nothing_runs_there)
@@ -269,7 +266,6 @@ TEST(a_node_leaves_when_nothing_runs_there)
 	assert_string_equal(state_of(b, 1), "left");
 	end_task(b, 0, 0);
 	assert_int_equal(b->nodes[0].launches, 2);
-	bed_destroy(b);
 }
 
 TEST(task_over_the_grace_of_a_leaving_node_runs_elsewhere)
@@ -292,7 +288,6 @@ TEST(task_over_the_grace_of_a_leaving_node_runs_elsewhere)
 	assert_int_equal(b->nodes[!node].instances[1], 1);
 	end_task(b, !node, 0);
 	assert_int_equal(status(&b->p, "failed"), 0);
-	bed_destroy(b);
 }
 
 TEST(shrinking_takes_the_idlest)
@@ -303,7 +298,6 @@ TEST(shrinking_takes_the_idlest)
 	ask(&b->p, "{'op':'shrink','nodes':1,'tag':1}");
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(b->nodes[i].leave, !b->nodes[i].launches);
-	bed_destroy(b);
 }
 
 /* Tasks that have not finished then are for a head that goes on. */
@@ -326,7 +320,6 @@ TEST(a_head_that_is_to_stop)
 	assert_true(b->p.down && b->nodes[0].leave && b->nodes[1].leave);
 	assert_int_equal(status(&b->p, "queued"), 2);
 	assert_int_equal(status(&b->p, "ended"), 1);
-	bed_destroy(b);
 }
 
 static size_t listed(struct bed *b)
@@ -400,7 +393,6 @@ TEST(without_a_journal_tasks_cannot_be_kept)
 	assert_false(b->p.down);
 	end_task(b, b->nodes[1].launches, 0);
 	assert_true(b->p.down);
-	bed_destroy(b);
 }
 
 static json_int_t messages_of(struct bed *b, json_int_t *bytes)
@@ -432,5 +424,4 @@ TEST(traffic_counts_messages_of_both_directions)
 	say(&b->p, 0, &lease);
 	assert_int_equal(messages_of(b, &then), first + 3);
 	assert_int_equal(then, bytes);
-	bed_destroy(b);
 }

@@ -17,6 +17,16 @@ struct bed {
 	char marks[8][PASSED_FDS_MAX]; /* a byte that each descriptor of a message has */
 };
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	fd_close(&b->theirs);
+	close(b->orders.fd);
+	frame_reader_free(&b->orders.reader);
+	free(b);
+}
+
 static struct bed *bed_create(void)
 {
 	struct bed *b = calloc(1, sizeof(*b));
@@ -25,15 +35,7 @@ static struct bed *bed_create(void)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	b->theirs = ends[0];
 	orders_init(&b->orders, ends[1]);
-	return b;
-}
-
-static void bed_destroy(struct bed *b)
-{
-	fd_close(&b->theirs);
-	close(b->orders.fd);
-	frame_reader_free(&b->orders.reader);
-	free(b);
+	return unit_at_end(bed_destroy, b);
 }
 
 static int take(void *arg, const struct dvm_msg *m)
@@ -120,7 +122,6 @@ TEST(descriptors_come_with_their_messages)
 	assert_memory_equal(b->marks[1], "de", 2);
 	assert_memory_equal(b->marks[2], "fgh", 3);
 	assert_int_equal(orders_fd(&b->orders), -1);
-	bed_destroy(b);
 }
 
 /* The next one's descriptors come with the end of this one. */
@@ -144,7 +145,6 @@ TEST(message_may_come_in_pieces)
 	assert_memory_equal(b->marks[0], "abc", 3);
 	assert_memory_equal(b->marks[1], "def", 3);
 	payload_unref(frame);
-	bed_destroy(b);
 }
 
 TEST(end_shows)
@@ -154,5 +154,4 @@ TEST(end_shows)
 	assert_int_equal(orders_read(&b->orders, take, b), 0);
 	fd_close(&b->theirs);
 	assert_true(orders_read(&b->orders, take, b) < 0);
-	bed_destroy(b);
 }

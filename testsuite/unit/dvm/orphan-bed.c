@@ -164,6 +164,21 @@ void deliver_all(struct bed *b)
 	}
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	dvm_head_destroy(b->head);
+	for (uint32_t i = 0; i < NODES; i++) {
+		dvm_node_destroy(b->nodes[i].node);
+		buf_free(&b->nodes[i].down);
+		buf_free(&b->nodes[i].up);
+	}
+	buf_free(&b->journal);
+	json_decref(b->answer);
+	free(b);
+}
+
 struct bed *bed_create(void)
 {
 	static const struct dvm_node_ops node_ops = {
@@ -199,20 +214,7 @@ struct bed *bed_create(void)
 	}
 	dvm_head_keep_journal(b->head);
 	dvm_head_client_opened(b->head, CLIENT);
-	return b;
-}
-
-void bed_destroy(struct bed *b)
-{
-	dvm_head_destroy(b->head);
-	for (uint32_t i = 0; i < NODES; i++) {
-		dvm_node_destroy(b->nodes[i].node);
-		buf_free(&b->nodes[i].down);
-		buf_free(&b->nodes[i].up);
-	}
-	buf_free(&b->journal);
-	json_decref(b->answer);
-	free(b);
+	return unit_at_end(bed_destroy, b);
 }
 
 void lose_head(struct bed *b)

@@ -66,8 +66,8 @@ void tell_node(struct fake_node *n, struct buf *what);
 void deliver_down(struct fake_node *n);
 void deliver_up(struct fake_node *n);
 void deliver_all(struct bed *b);
+/* A bed ends with its test. */
 struct bed *bed_create(void);
-void bed_destroy(struct bed *b);
 /* Messages that nodes send meanwhile reach nobody. */
 void lose_head(struct bed *b);
 struct dvm_resumed next_head(struct bed *b, bool once);

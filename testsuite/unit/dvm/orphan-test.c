@@ -25,7 +25,6 @@ TEST(running_tasks_go_on_under_the_next_head)
 	assert_string_equal(shown_state(b, 2), "done");
 	assert_int_equal(b->nprocesses, 6);
 	assert_nothing_is_kept(b);
-	bed_destroy(b);
 }
 
 /* New tasks do not get the cores of a running one. */
@@ -44,7 +43,6 @@ TEST(cores_of_running_tasks_stay_taken)
 	finish(b);
 	assert_int_equal(status(b, "ended"), 4);
 	assert_int_equal(status(b, "failed"), 0);
-	bed_destroy(b);
 }
 
 TEST(ends_without_a_head_are_reported_to_the_next)
@@ -64,7 +62,6 @@ TEST(ends_without_a_head_are_reported_to_the_next)
 	assert_string_equal(shown_state(b, 2), "done");
 	assert_int_equal(ends(b, 1) + ends(b, 2), 2);
 	assert_nothing_is_kept(b);
-	bed_destroy(b);
 }
 
 /* Between a task's end in the journal and what the node hears of it. */
@@ -87,7 +84,6 @@ TEST(an_end_counts_once)
 	assert_int_equal(ends(b, 1), 1);
 	assert_int_equal(b->nprocesses, 1);
 	assert_nothing_is_kept(b);
-	bed_destroy(b);
 }
 
 /* The node keeps an end that the journal does not have. */
@@ -105,7 +101,6 @@ TEST(an_end_that_cannot_be_written_is_kept)
 	next_head(b, false);
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 5);
 	assert_int_equal(b->nprocesses, 1);
-	bed_destroy(b);
 }
 
 TEST(unstarted_tasks_are_run_by_the_next_head)
@@ -123,7 +118,6 @@ TEST(unstarted_tasks_are_run_by_the_next_head)
 	assert_int_equal(starts(b, 1), 1);
 	assert_int_equal(starts(b, 2), 1);
 	assert_int_equal(status(b, "ended"), 2);
-	bed_destroy(b);
 }
 
 /* One of a task's nodes is lost with the head, or has not got its part. */
@@ -157,7 +151,7 @@ static void check_partial(bool gone, bool once)
 	}
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
-	bed_destroy(b);
+	unit_end(b);
 }
 
 TEST(a_task_of_which_a_part_is_missing)
@@ -184,7 +178,6 @@ TEST(a_failure_ends_the_other_parts)
 	deliver_all(b);
 	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 1);
-	bed_destroy(b);
 }
 
 /* The part here has ended well, so other parts would wait for it forever. */
@@ -210,7 +203,6 @@ TEST(a_failure_that_is_found_while_there_is_no_head)
 	deliver_all(b);
 	assert_string_equal(json_string_value(json_object_get(task(b, 1), "why")),
 			    "fence 0");
-	bed_destroy(b);
 }
 
 TEST(cancelled_tasks_are_ended_by_the_next_head)
@@ -234,7 +226,6 @@ TEST(cancelled_tasks_are_ended_by_the_next_head)
 	assert_string_equal(shown_state(b, 2), "cancelled");
 	assert_string_equal(shown_state(b, 3), "cancelled");
 	assert_int_equal(b->nprocesses, 3);
-	bed_destroy(b);
 }
 
 /* The journal has lost its begin: nobody knows of the task. */
@@ -253,7 +244,6 @@ TEST(task_unknown_to_the_journal_is_killed)
 	deliver_all(b);
 	assert_int_equal(ends(b, 1), 0);
 	assert_nothing_is_kept(b);
-	bed_destroy(b);
 }
 
 /* Numbers of profiles are a head's: this one has not heard of the other's. */
@@ -273,7 +263,6 @@ TEST(each_head_has_its_own_profiles)
 	assert_string_equal(b->processes[1].cwd, "/");
 	for (int i = 3; i <= 5; i++)
 		assert_string_equal(b->processes[i].cwd, "/usr");
-	bed_destroy(b);
 }
 
 /* A power failure loses starts that were not synced, and what was started goes on. */
@@ -298,7 +287,6 @@ TEST(try_goes_on_whose_start_the_journal_has_lost)
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
 	assert_int_equal(b->nprocesses, 2);
-	bed_destroy(b);
 }
 
 /* Loses DONE, and keeps all else that the head has sent to the node. */
@@ -345,7 +333,6 @@ TEST(task_goes_on_that_has_the_cores_of_one_that_ended)
 	finish(b);
 	assert_int_equal(b->nprocesses, 4);
 	assert_nothing_is_kept(b);
-	bed_destroy(b);
 }
 
 /* The journal has lost the task, and its node ends it. */
@@ -361,7 +348,6 @@ TEST(number_that_a_node_holds_is_not_given_again)
 	ask(b, SUBMIT "{'argv':['b']}]}");
 	deliver_all(b);
 	assert_int_equal(b->processes[2].task, 2);
-	bed_destroy(b);
 }
 
 TEST(end_is_kept_of_a_task_that_does_not_fit_any_more)
@@ -385,7 +371,6 @@ TEST(end_is_kept_of_a_task_that_does_not_fit_any_more)
 	deliver_all(b);
 	assert_int_equal(json_integer_value(json_object_get(task(b, 3), "code")), 127);
 	assert_int_equal(ends(b, 3), 1);
-	bed_destroy(b);
 }
 
 /* The node's ranks may run until their lease is over. */
@@ -415,7 +400,6 @@ TEST(work_of_a_node_that_is_not_heard_waits)
 	assert_int_equal(b->nprocesses, 2);
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
-	bed_destroy(b);
 }
 
 TEST(work_of_a_daemon_that_is_gone_does_not_wait)
@@ -431,7 +415,6 @@ TEST(work_of_a_daemon_that_is_gone_does_not_wait)
 	assert_int_equal(next_head(b, false).again, 1);
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 2);
-	bed_destroy(b);
 }
 
 /* The head after the next one calls it, too. */
@@ -450,7 +433,6 @@ TEST(place_of_a_node_that_is_not_heard_is_known)
 	b->now.ms += 50000;
 	dvm_head_turn(b->head, b->now);
 	assert_false(dvm_head_is_unheard(b->head));
-	bed_destroy(b);
 }
 
 /* The task ends when its ranks have: a client that hears of the end may go on. */
@@ -471,7 +453,6 @@ TEST(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have)
 	deliver_all(b);
 	assert_string_equal(shown_state(b, 1), "cancelled");
 	assert_int_equal(b->nprocesses, 1);
-	bed_destroy(b);
 }
 
 /* With `down` nobody waits for longer than ten seconds. */
@@ -494,7 +475,6 @@ TEST(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head)
 	assert_true(b->down);
 	assert_int_equal(ends(b, 1), 1);
 	end_process(b, 1, SIGKILL);
-	bed_destroy(b);
 }
 
 /* Parts that are heard have ended, and the other one may still run. */
@@ -522,7 +502,6 @@ TEST(task_of_which_a_part_is_not_heard_ends_when_that_has)
 	deliver_all(b);
 	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(ends(b, 1), 1);
-	bed_destroy(b);
 }
 
 TEST(task_to_be_run_once_fails_with_its_node)
@@ -541,7 +520,6 @@ TEST(task_to_be_run_once_fails_with_its_node)
 	assert_string_equal(shown_state(b, 1), "failed");
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 1);
-	bed_destroy(b);
 }
 
 static void told_to_stop(bool now)
@@ -563,7 +541,7 @@ static void told_to_stop(bool now)
 	end_killed(b);
 	assert_true(b->nodes[0].left);
 	make_head(b, true);
-	bed_destroy(b);
+	unit_end(b);
 }
 
 TEST(a_node_to_which_no_head_comes)
@@ -648,7 +626,7 @@ static void check_seed(uint64_t seed)
 	assert_int_equal(status(b, "failed"), 0);
 	assert_int_equal(status(b, "ended"), 24);
 	assert_nothing_is_kept(b);
-	bed_destroy(b);
+	unit_end(b);
 }
 
 TEST(heads_are_lost_at_any_moment)

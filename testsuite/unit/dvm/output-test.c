@@ -50,7 +50,6 @@ TEST(task_whose_client_does_not_read_waits)
 	b->reads = true;
 	deliver_all(b);
 	assert_true(write_some(b, n, 0, 10 * WINDOW) >= 10 * WINDOW);
-	bed_destroy(b);
 }
 
 TEST(small_pieces_count_more_than_their_bytes)
@@ -67,7 +66,6 @@ TEST(small_pieces_count_more_than_their_bytes)
 		deliver_all(b);
 	}
 	assert_true(pieces <= WINDOW / DVM_OUTPUT_EXTRA);
-	bed_destroy(b);
 }
 
 TEST(task_whose_client_has_gone_does_not_wait)
@@ -82,7 +80,6 @@ TEST(task_whose_client_has_gone_does_not_wait)
 	dvm_head_client_closed(b->head, CLIENT, b->now);
 	deliver_all(b);
 	assert_true(write_some(b, n, 0, 10 * WINDOW) >= 10 * WINDOW);
-	bed_destroy(b);
 }
 
 TEST(end_does_not_wait_and_follows_the_output)
@@ -102,7 +99,6 @@ TEST(end_does_not_wait_and_follows_the_output)
 	i = json_array_size(b->events);
 	assert_string_equal(text(json_array_get(b->events, i - 1), "ev"), "ended");
 	assert_string_equal(text(json_array_get(b->events, i - 2), "data"), "rest");
-	bed_destroy(b);
 }
 
 /* The number of the event among those that have come, or -1. */
@@ -138,7 +134,6 @@ TEST(other_messages_do_not_wait_behind_output)
 	deliver_all(b);
 	assert_non_null(end_of(b, 1));
 	assert_int_equal(place_of(b, "data", "output"), (int)json_array_size(b->events) - 2);
-	bed_destroy(b);
 }
 
 TEST(node_that_leaves_sends_the_output_first)
@@ -159,7 +154,6 @@ TEST(node_that_leaves_sends_the_output_first)
 	deliver_all(b);
 	assert_true(n->left);
 	assert_non_null(end_of(b, 1));
-	bed_destroy(b);
 }
 
 TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
@@ -182,7 +176,6 @@ TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
 	dvm_node_output(n->node, 0, 1, "more", 4);
 	dvm_node_turn(n->node, b->now);
 	assert_int_equal(n->up.count, 2); /* REGISTER and HELD, and this */
-	bed_destroy(b);
 }
 
 TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
@@ -202,7 +195,6 @@ TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
 	say_to_node(n, &adopt);
 	deliver_down(n);
 	assert_int_equal(n->limit, WINDOW - DVM_OUTPUT_EXTRA);
-	bed_destroy(b);
 }
 
 /* Each of these parts is the last on its node when it has begun. */
@@ -220,7 +212,6 @@ TEST(client_with_many_windows_gets_small_ones)
 	deliver_all(b);
 	submit(b, "{'argv':['x'],'output':'forward','cores':0}");
 	assert_int_equal(node_of(b, 18)->limit, WINDOW - DVM_OUTPUT_EXTRA);
-	bed_destroy(b);
 }
 
 /* Bytes of the event's JSON. */
@@ -285,7 +276,6 @@ TEST(many_results_come_in_several_events)
 	}
 	assert_int_equal(results, tasks);
 	assert_true(events >= 3);
-	bed_destroy(b);
 }
 
 TEST(why_names_output_that_is_not_read)
@@ -304,5 +294,4 @@ TEST(why_names_output_that_is_not_read)
 	assert_int_equal(json_array_size(reasons), 1);
 	assert_non_null(strstr(json_string_value(json_array_get(reasons, 0)),
 			       "is not being read by a client"));
-	bed_destroy(b);
 }

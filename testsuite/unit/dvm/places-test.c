@@ -185,6 +185,18 @@ static void come(struct bed *b, uint32_t position)
 }
 
 /* `more`: nodes that come later. */
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	dvm_head_destroy(b->head);
+	for (uint32_t i = 0; i < b->nodes; i++)
+		dvm_node_destroy(b->hosts[i].node);
+	free(b->hosts);
+	free(b->names);
+	free(b);
+}
+
 static struct bed *bed_create(uint32_t nodes, uint32_t more,
 			      void (*name)(uint32_t node, char out[32]))
 {
@@ -206,17 +218,7 @@ static struct bed *bed_create(uint32_t nodes, uint32_t more,
 		come(b, i);
 	dvm_head_client_opened(b->head, CLIENT);
 	dvm_head_turn(b->head, b->now);
-	return b;
-}
-
-static void bed_destroy(struct bed *b)
-{
-	dvm_head_destroy(b->head);
-	for (uint32_t i = 0; i < b->nodes; i++)
-		dvm_node_destroy(b->hosts[i].node);
-	free(b->hosts);
-	free(b->names);
-	free(b);
+	return unit_at_end(bed_destroy, b);
 }
 
 static void ask(struct bed *b, const char *fmt, ...)
@@ -283,7 +285,7 @@ TEST(nodes_know_the_names_of_a_task)
 
 		submit(b, 300, 300);
 		assert_pmis(b, 300);
-		bed_destroy(b);
+		unit_end(b);
 	}
 }
 
@@ -302,7 +304,6 @@ TEST(names_are_sent_to_nodes_of_tasks_on_several_nodes_once)
 	submit(b, 8, 8);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(b->hosts[i].names_bytes, bytes);
-	bed_destroy(b);
 }
 
 TEST(names_of_nodes_that_join_are_sent_before_the_next_task)
@@ -316,7 +317,6 @@ TEST(names_of_nodes_that_join_are_sent_before_the_next_task)
 	dvm_head_turn(b->head, b->now);
 	submit(b, 7, 7);
 	assert_pmis(b, 4 + 7);
-	bed_destroy(b);
 }
 
 static void tell(struct dvm_node *n, const struct dvm_msg *m, int expected)
@@ -388,7 +388,6 @@ TEST(each_node_gets_its_neighbours_and_ranks)
 		all += 3 * sizes[i];
 	}
 	assert_pmis(b, all);
-	bed_destroy(b);
 }
 
 /* A task on `nodes` nodes. Returns the most bytes that a node got for it. */
@@ -405,7 +404,7 @@ static size_t most_bytes(uint32_t nodes, size_t *names)
 			most = b->hosts[i].launch_bytes;
 	}
 	*names = b->hosts[0].names_bytes;
-	bed_destroy(b);
+	unit_end(b);
 	return most;
 }
 

@@ -43,6 +43,14 @@ static void on_message(void *bed, uint32_t node, const struct dvm_msg *m)
 		launched(bed, node, &m->launch);
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	played_end(&b->p);
+	free(b);
+}
+
 struct bed *bed_create_as(bool once)
 {
 	struct bed *b = calloc(1, sizeof(*b));
@@ -54,18 +62,12 @@ struct bed *bed_create_as(bool once)
 	b->p.message = on_message;
 	b->p.event = on_event;
 	played_start(&b->p, NULL, true);
-	return b;
+	return unit_at_end(bed_destroy, b);
 }
 
 struct bed *bed_create(void)
 {
 	return bed_create_as(false);
-}
-
-void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	free(b);
 }
 
 struct dvm_resumed another_head(struct bed *b, size_t len, bool once)

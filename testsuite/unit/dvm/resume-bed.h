@@ -37,9 +37,9 @@ struct bed {
 
 #define SUBMIT "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':["
 
+/* A bed ends with its test. */
 struct bed *bed_create(void);
 struct bed *bed_create_as(bool once);
-void bed_destroy(struct bed *b);
 /* Another head goes on with the first `len` bytes of the journal. */
 struct dvm_resumed another_head(struct bed *b, size_t len, bool once);
 struct dvm_resumed next_head(struct bed *b);

@@ -29,7 +29,6 @@ TEST(ended_tasks_stay_ended_and_the_others_go_on)
 	end_all(b);
 	assert_int_equal(status(&b->p, "ended"), 4);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 /* A part ends whose task has printed this, and has a file. */
@@ -74,7 +73,6 @@ TEST(output_of_ended_tasks_is_in_the_journal)
 		assert_null(json_object_get(task, "output_lost"));
 		make_smaller(b);
 	}
-	bed_destroy(b);
 }
 
 /* So that the journal of tasks that print much does not grow without a limit. */
@@ -95,7 +93,6 @@ TEST(smaller_journal_has_the_output_of_the_last_tasks_only)
 	assert_true(json_is_true(json_object_get(shown(b, 1), "output_lost")));
 	assert_null(json_object_get(shown(b, 1), "out"));
 	assert_int_equal(json_string_length(json_object_get(shown(b, tasks), "out")), sizeof(out));
-	bed_destroy(b);
 }
 
 TEST(running_task_with_once_is_lost_with_its_head)
@@ -112,7 +109,6 @@ TEST(running_task_with_once_is_lost_with_its_head)
 	end_all(b);
 	assert_int_equal(status(&b->p, "failed"), 2);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(the_last_line_that_was_taken_is_known)
@@ -132,7 +128,6 @@ TEST(the_last_line_that_was_taken_is_known)
 	assert_int_equal(number(b, "line"), 7);
 	assert_int_equal(number(b, "ended"), 2);
 	assert_int_equal(number(b, "tasks"), 0);
-	bed_destroy(b);
 }
 
 TEST(retries_of_a_failed_task_are_made_also_with_once)
@@ -148,7 +143,6 @@ TEST(retries_of_a_failed_task_are_made_also_with_once)
 	turn(&b->p);
 	assert_int_equal(b->known[1].launches, 2);
 	assert_int_equal(status(&b->p, "failed"), 2);
-	bed_destroy(b);
 }
 
 /* Daemons that were cut off from their head run ranks until their lease is over. */
@@ -170,7 +164,6 @@ TEST(started_task_waits_where_nobody_knows_its_daemon)
 	assert_int_equal(b->known[1].launches, 2);
 	end_all(b);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 /* A client that hears of its loss may run it again. */
@@ -189,7 +182,6 @@ TEST(task_to_be_run_once_is_lost_when_its_ranks_have_ended)
 	turn(&b->p);
 	assert_int_equal(status(&b->p, "failed"), 1);
 	assert_int_equal(b->known[1].launches, 1);
-	bed_destroy(b);
 }
 
 TEST(started_task_does_not_wait_after_a_head_that_left_no_rank)
@@ -207,7 +199,6 @@ TEST(started_task_does_not_wait_after_a_head_that_left_no_rank)
 	assert_int_equal(b->known[1].launches, 2);
 	end_all(b);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 /* The second head has waited for nothing yet when it is told to end. */
@@ -223,7 +214,6 @@ TEST(head_that_waits_for_ranks_does_not_say_that_none_is_left)
 	assert_true(b->p.down);
 	next_head(b);
 	assert_int_equal(b->known[1].launches, 1);
-	bed_destroy(b);
 }
 
 TEST(cancelled_tasks_are_not_run_again)
@@ -236,7 +226,6 @@ TEST(cancelled_tasks_are_not_run_again)
 	assert_int_equal(b->nparts, 0);
 	assert_int_equal(status(&b->p, "ended"), 1);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(tasks_tied_to_a_client_end_with_the_head)
@@ -247,7 +236,6 @@ TEST(tasks_tied_to_a_client_end_with_the_head)
 	next_head(b);
 	assert_int_equal(b->nparts, 0);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(tries_are_counted_over_heads)
@@ -263,7 +251,6 @@ TEST(tries_are_counted_over_heads)
 	end_part(b, 0, 1);
 	assert_int_equal(b->nparts, 0);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(a_full_disk_harms_nothing_that_runs)
@@ -291,7 +278,6 @@ TEST(a_full_disk_harms_nothing_that_runs)
 	end_all(b);
 	end_all(b);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(a_start_that_is_not_written_does_not_happen)
@@ -311,7 +297,6 @@ TEST(a_start_that_is_not_written_does_not_happen)
 	assert_int_equal(b->nparts, 2);
 	end_all(b);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(a_dvm_without_room_for_its_journal_ends_all_the_same)
@@ -324,7 +309,6 @@ TEST(a_dvm_without_room_for_its_journal_ends_all_the_same)
 	end_part(b, 0, 0);
 	assert_true(b->p.down);
 	assert_int_equal(b->known[1].told, 0); /* the journal does not have that end */
-	bed_destroy(b);
 }
 
 TEST(tasks_wait_for_another_head_when_all_nodes_go)
@@ -343,7 +327,6 @@ TEST(tasks_wait_for_another_head_when_all_nodes_go)
 	assert_true(b->p.down);
 	found = next_head(b);
 	assert_int_equal(found.queued, 2);
-	bed_destroy(b);
 }
 
 TEST(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes)
@@ -365,7 +348,6 @@ TEST(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes)
 	assert_int_equal(found.queued, 2);
 	end_all(b);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 TEST(task_too_large_for_the_nodes_of_the_next_head_ends)
@@ -380,7 +362,6 @@ TEST(task_too_large_for_the_nodes_of_the_next_head_ends)
 	turn(&b->p);
 	assert_false(b->p.down);
 	assert_int_equal(status(&b->p, "ended"), 1);
-	bed_destroy(b);
 }
 
 TEST(a_task_for_which_too_few_nodes_are_left_ends)
@@ -398,7 +379,6 @@ TEST(a_task_for_which_too_few_nodes_are_left_ends)
 	end_part(b, 0, 9);
 	assert_int_equal(status(&b->p, "ended"), 1);
 	assert_each_has_ended_once(b);
-	bed_destroy(b);
 }
 
 /* The end of a journal that was cut is that of an earlier moment. */
@@ -422,9 +402,8 @@ TEST(a_journal_cut_anywhere_is_gone_on_with)
 		c->submitted = (int)status(&c->p, "ended");
 		assert_int_equal(status(&c->p, "queued"), 0);
 		assert_each_has_ended_once(c);
-		bed_destroy(c);
+		unit_end(c);
 	}
-	bed_destroy(b);
 }
 
 /* The record of a type that follows `others` of its type; it points into the journal. */
@@ -485,7 +464,6 @@ TEST(a_journal_says_what_there_is_and_where_tasks_end)
 	assert_nodes(b, 2, true, 2, 2 * CORES);
 	make_smaller(b);
 	assert_nodes(b, 2, true, 2, 2 * CORES);
-	bed_destroy(b);
 }
 
 /* ---- anything in any order ---- */
@@ -544,7 +522,7 @@ static void run_seed(unsigned seed, bool smaller)
 		assert_each_has_ended_once(b);
 	next_head(b);
 	assert_int_equal(status(&b->p, "ended"), b->submitted);
-	bed_destroy(b);
+	unit_end(b);
 }
 
 TEST(every_task_ends_once_whatever_happens_to_heads)

@@ -50,6 +50,14 @@ static void client_break(void *arg, uint32_t client)
 	((struct bed *)arg)->breaks++;
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	played_end(&b->p);
+	free(b);
+}
+
 static struct bed *create(bool journal, bool once, bool fast)
 {
 	static const struct dvm_head_ops ops = {
@@ -65,18 +73,12 @@ static struct bed *create(bool journal, bool once, bool fast)
 	b->p.message = on_message;
 	played_start(&b->p, &ops, journal);
 	dvm_head_client_opened(b->p.head, OTHER);
-	return b;
+	return unit_at_end(bed_destroy, b);
 }
 
 static struct bed *bed_create(bool once, bool fast)
 {
 	return create(true, once, fast);
-}
-
-static void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	free(b);
 }
 
 static void ask_as(struct bed *b, uint32_t client, const char *fmt, ...)
@@ -131,7 +133,6 @@ TEST(a_submit_is_answered_when_it_is_safe)
 	assert_string_equal(b->said, "");
 	make_all_safe(b);
 	assert_true(says(b->said, "\"submitted\""));
-	bed_destroy(b);
 }
 
 TEST(head_without_a_journal_writes_nothing)
@@ -143,7 +144,6 @@ TEST(head_without_a_journal_writes_nothing)
 	assert_true(says(b->said, "\"submitted\""));
 	assert_true(says(b->said, "\"ended\""));
 	assert_int_equal(written(b), 0);
-	bed_destroy(b);
 }
 
 /* The answer's number could be taken for safe: the submit must be, and no later record. */
@@ -158,7 +158,6 @@ TEST(nothing_passes_an_answer_that_waits)
 	assert_true(says(b->other, "\"status\""));
 	make_all_safe(b);
 	assert_true(strstr(b->said, "\"submitted\"") < strstr(b->said, "\"status\""));
-	bed_destroy(b);
 }
 
 TEST(an_end_is_told_when_it_is_safe)
@@ -179,7 +178,6 @@ TEST(an_end_is_told_when_it_is_safe)
 	make_all_safe(b);
 	assert_true(says(b->said, "\"ended\""));
 	assert_true(says(b->other, "\"done\""));
-	bed_destroy(b);
 }
 
 /* An answer that says how many have ended is of those ends, too. */
@@ -196,7 +194,6 @@ TEST(a_wait_for_all_that_have_ended_waits_for_the_disk)
 	assert_string_equal(b->other, "");
 	make_all_safe(b);
 	assert_true(says(b->other, "\"ok\""));
-	bed_destroy(b);
 }
 
 TEST(the_end_of_a_task_of_run_is_told_at_once)
@@ -207,7 +204,6 @@ TEST(the_end_of_a_task_of_run_is_told_at_once)
 	make_all_safe(b);
 	end_task(b, 1);
 	assert_true(says(b->said, "\"ended\""));
-	bed_destroy(b);
 }
 
 TEST(nodes_hear_done_when_the_end_is_safe)
@@ -226,7 +222,6 @@ TEST(nodes_hear_done_when_the_end_is_safe)
 	assert_int_equal(b->dones, 1);
 	make_all_safe(b);
 	assert_int_equal(b->dones, 3);
-	bed_destroy(b);
 }
 
 TEST(a_task_is_launched_when_its_start_is_written)
@@ -235,7 +230,6 @@ TEST(a_task_is_launched_when_its_start_is_written)
 
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	assert_int_equal(b->launches, 1);
-	bed_destroy(b);
 }
 
 TEST(with_once_a_task_is_launched_when_its_start_is_safe)
@@ -252,7 +246,6 @@ TEST(with_once_a_task_is_launched_when_its_start_is_safe)
 	assert_int_equal(b->launches, 1);
 	make_all_safe(b);
 	assert_int_equal(b->launches, 2);
-	bed_destroy(b);
 }
 
 TEST(a_task_that_is_cancelled_before_its_start_is_safe_ends)
@@ -266,7 +259,6 @@ TEST(a_task_that_is_cancelled_before_its_start_is_safe_ends)
 	end_task(b, 1);
 	make_all_safe(b);
 	assert_true(says(b->said, "\"cancelled\""));
-	bed_destroy(b);
 }
 
 TEST(with_fast_nothing_waits_for_the_disk)
@@ -280,7 +272,6 @@ TEST(with_fast_nothing_waits_for_the_disk)
 	assert_true(says(b->said, "\"ended\""));
 	assert_int_equal(b->dones, 1);
 	assert_int_equal(b->p.wait, DURABLE_LATER);
-	bed_destroy(b);
 }
 
 TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
@@ -303,7 +294,6 @@ TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
 	b->other[0] = '\0';
 	ask_as(b, OTHER, "{'op':'status'}");
 	assert_true(says(b->other, "\"journal\":\"written\""));
-	bed_destroy(b);
 }
 
 /* A client that waits for the end of a task, and one that asks later for it. */
@@ -346,5 +336,4 @@ TEST(a_client_for_which_there_is_no_memory_is_broken_off)
 	dvm_head_client_opened(b->p.head, OTHER + 1);
 	refuse = false;
 	assert_int_equal(b->breaks, 2);
-	bed_destroy(b);
 }

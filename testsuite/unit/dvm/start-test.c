@@ -25,7 +25,6 @@ TEST(ranks_that_are_being_started_are_signalled)
 	end_process(b, 2, SIGTERM);
 	deliver_all(b);
 	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
-	bed_destroy(b);
 }
 
 /* One rank of two could be started, and the task is cancelled before the node hears that. */
@@ -50,7 +49,6 @@ TEST(cancelled_start_is_not_tried_again)
 	deliver_all(b);
 	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
 	assert_int_equal(free_cores(b), NODES * CORES);
-	bed_destroy(b);
 }
 
 TEST(time_limit_counts_from_the_start)
@@ -66,7 +64,6 @@ TEST(time_limit_counts_from_the_start)
 	assert_false(b->processes[1].told);
 	pass(b, 1000);
 	assert_true(b->processes[1].told);
-	bed_destroy(b);
 }
 
 /* The host stands still: what it is to start is bounded, and the rest waits. */
@@ -87,7 +84,6 @@ TEST(node_asks_for_a_limited_number_of_starts)
 		deliver_all(b);
 		assert_int_equal(number(end_of(b, i), "code"), 0);
 	}
-	bed_destroy(b);
 }
 
 /* Its parts elsewhere would wait for ever. */
@@ -104,5 +100,4 @@ TEST(task_over_nodes_does_not_wait_for_a_host_that_stands_still)
 	assert_int_equal(b->nprocesses, STARTS_MAX + 1);
 	pass(b, 30000);
 	assert_true(b->processes[STARTS_MAX + 1].told);
-	bed_destroy(b);
 }

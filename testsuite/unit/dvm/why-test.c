@@ -28,6 +28,14 @@ static void on_message(void *arg, uint32_t node, const struct dvm_msg *m)
 	b->nasked++;
 }
 
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	played_end(&b->p);
+	free(b);
+}
+
 static struct bed *bed_create(void)
 {
 	struct bed *b = calloc(1, sizeof(*b));
@@ -38,13 +46,7 @@ static struct bed *bed_create(void)
 	b->p.message = on_message;
 	played_start(&b->p, NULL, true);
 	assert_int_equal(dvm_head_add_counter(b->p.head, "licence", 1), 0);
-	return b;
-}
-
-static void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	free(b);
+	return unit_at_end(bed_destroy, b);
 }
 
 #define SUBMIT(tasks)                                                            \
@@ -107,7 +109,7 @@ TEST(why_names_what_a_task_lacks)
 		assert_string_equal(reason(b, 0), waits[i].why);
 		assert_null(reason(b, 1));
 		assert_int_equal(b->nasked, 0);
-		bed_destroy(b);
+		unit_end(b);
 	}
 }
 
@@ -124,7 +126,6 @@ TEST(why_names_the_tasks_ahead)
 	assert_string_equal(reason(b, 1), "task 3 comes before it");
 	ask(&b->p, "{'op':'why','id':3}");
 	assert_null(reason(b, 1));
-	bed_destroy(b);
 }
 
 /* A running rank keeps a core, so that the second task never fits; others pass it. */
@@ -138,7 +139,6 @@ TEST(a_task_that_is_passed_too_long_holds_the_others)
 	ask(&b->p, "{'op':'why','id':3}");
 	assert_string_equal(reason(b, 0),
 		"the task would fit, but all slots are reserved for task 2, which has waited longer than --patience (1 s)");
-	bed_destroy(b);
 }
 
 TEST(a_task_behind_too_many_is_said)
@@ -151,7 +151,6 @@ TEST(a_task_behind_too_many_is_said)
 	ask(&b->p, "{'op':'why','id':6}");
 	assert_string_equal(reason(b, 0),
 		"the task would fit, but at most 3 tasks may pass a waiting one");
-	bed_destroy(b);
 }
 
 TEST(a_journal_that_cannot_be_written_is_a_reason)
@@ -166,7 +165,6 @@ TEST(a_journal_that_cannot_be_written_is_a_reason)
 		"nothing is started until the journal can be written: No space left on device");
 	ask(&b->p, "{'op':'why','id':1}");
 	assert_string_equal(reason(b, 0), "the task was cancelled, and its ranks are being ended");
-	bed_destroy(b);
 }
 
 /* ---- tasks that run ---- */
@@ -207,7 +205,6 @@ TEST(nodes_of_a_task_that_runs_are_asked)
 	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")),
 			    "told_pmi");
 	buf_free(&ranks);
-	bed_destroy(b);
 }
 
 /*
@@ -234,5 +231,4 @@ TEST(answers_about_other_tasks_are_dropped)
 	ask(&b->p, "{'op':'why','id':7}");
 	assert_string_equal(json_string_value(json_object_get(b->p.answer, "ev")),
 			    "error");
-	bed_destroy(b);
 }

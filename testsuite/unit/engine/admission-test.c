@@ -72,7 +72,6 @@ TEST(pmix_client_of_another_process_is_refused_beside_pmi)
 	assert_int_equal(n->reports, 1);
 	assert_non_null(strstr(n->report, "started PMIx while the first one uses PMI"));
 	assert_non_null(strstr(n->report, "process 200; first"));
-	net_destroy(n);
 }
 
 TEST(process_that_uses_pmi_may_use_pmix)
@@ -83,7 +82,6 @@ TEST(process_that_uses_pmi_may_use_pmix)
 	pmi_server_holder_found(n->nodes[0].server, 100);
 	assert_admitted(n, 0);
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 TEST(pmix_client_that_nobody_knows_is_admitted)
@@ -93,7 +91,6 @@ TEST(pmix_client_that_nobody_knows_is_admitted)
 	ask(n, false);
 	pmi_server_holder_found(n->nodes[0].server, -EACCES);
 	assert_admitted(n, 0);
-	net_destroy(n);
 }
 
 TEST(pmix_client_after_the_end_of_pmi_is_admitted)
@@ -107,7 +104,6 @@ TEST(pmix_client_after_the_end_of_pmi_is_admitted)
 	ask(n, false);
 	assert_admitted(n, 0);
 	assert_int_equal(n->nodes[0].looks, 1);
-	net_destroy(n);
 }
 
 TEST(both_clients_of_pmix_are_named)
@@ -126,7 +122,6 @@ TEST(both_clients_of_pmix_are_named)
 	ask(n, true); /* the holder is known by now */
 	assert_admitted(n, -EBUSY);
 	assert_int_equal(n->reports, 1);
-	net_destroy(n);
 }
 
 TEST(pmi_of_another_process_is_refused_beside_pmix)
@@ -144,7 +139,6 @@ TEST(pmi_of_another_process_is_refused_beside_pmix)
 	assert_non_null(strstr(answer, "another_process"));
 	assert_non_null(strstr(n->report, "started PMI while the first one uses PMIx"));
 	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "another_process"));
-	net_destroy(n);
 }
 
 TEST(process_that_uses_pmix_may_use_pmi)
@@ -157,7 +151,6 @@ TEST(process_that_uses_pmix_may_use_pmi)
 	pmi_server_holder_found(n->nodes[0].server, 100);
 	assert_non_null(strstr(net_read(n, 0), "rc=0"));
 	assert_non_null(strstr(say_as(n, 100, "cmd=get_maxes"), "cmd=maxes"));
-	net_destroy(n);
 }
 
 TEST(pmi_after_the_death_of_the_pmix_client_is_admitted)
@@ -170,7 +163,6 @@ TEST(pmi_after_the_death_of_the_pmix_client_is_admitted)
 	pmi_server_holder_found(n->nodes[0].server, -ENOENT);
 	assert_non_null(strstr(net_read(n, 0), "rc=0"));
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 TEST(one_question_is_asked_at_a_time)
@@ -182,5 +174,5 @@ TEST(one_question_is_asked_at_a_time)
 	assert_int_equal(n->nodes[0].looks, 1);
 	pmi_server_holder_found(n->nodes[0].server, 100);
 	assert_int_equal(n->nodes[0].looks, 2);
-	net_destroy(n); /* with a question that is not answered */
+	unit_end(n); /* with a question that is not answered */
 }

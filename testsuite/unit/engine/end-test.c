@@ -61,7 +61,6 @@ TEST(no_rank_hears_of_the_failure_that_ends_the_step)
 	lose_rank_3(n);
 	assert_ended_once(n);
 	assert_nobody_is_answered(n);
-	net_destroy(n);
 }
 
 TEST(later_requests_get_no_failure_before_the_step_ends)
@@ -73,7 +72,6 @@ TEST(later_requests_get_no_failure_before_the_step_ends)
 	assert_null(net_pmi2(n, 4, "cmd=ring;ring-count=1;ring-left=a;"
 				   "ring-right=b;"));
 	assert_ended_once(n);
-	net_destroy(n);
 }
 
 /* The end may be harmless, if the program goes on without the rank. */
@@ -90,7 +88,6 @@ TEST(the_end_of_a_rank_ends_no_step)
 	assert_non_null(strstr(net_pmi2(n, 4, "cmd=kvs-put;key=k;value=v;"),
 			       "rc=0;"));
 	assert_non_null(strstr(net_pmi2(n, 4, "cmd=finalize;"), "rc=0;"));
-	net_destroy(n);
 }
 
 static void answer_all(struct net *n)
@@ -120,7 +117,6 @@ TEST(a_step_that_does_not_end_tells_its_ranks)
 	answer_all(n);
 	assert_nobody_is_answered(n);
 	assert_ended_once(n);
-	net_destroy(n);
 }
 
 /* A rank that is killed meanwhile takes what it waits for with it. */
@@ -139,7 +135,6 @@ TEST(killed_ranks_get_no_answer)
 	answer_all(n);
 	assert_nobody_is_answered(n);
 	assert_ended_once(n);
-	net_destroy(n);
 }
 
 /* Without an end of the step: whose end makes it one that has failed? */
@@ -164,7 +159,7 @@ static int gave_ups(bool finalizes, const struct pmi_exit *end)
 	}
 	net_run(n);
 	count = n->gave_ups;
-	net_destroy(n);
+	unit_end(n);
 	return count;
 }
 

@@ -35,7 +35,6 @@ TEST(regions_are_offered_and_passed)
 	assert_null(strstr(answer, "pmi2x-region"));
 	assert_int_equal(n->ranks[2].fd, -1);
 	net_init2(n, 4);
-	net_destroy(n);
 }
 
 TEST(no_region_is_offered_without_one)
@@ -45,7 +44,6 @@ TEST(no_region_is_offered_without_one)
 
 	assert_null(strstr(net_init_ext(n, 1, 1), "pmi2x-region"));
 	assert_int_equal(n->ranks[1].fd, -1);
-	net_destroy(n);
 }
 
 TEST(records_of_any_size_are_fenced)
@@ -79,7 +77,6 @@ TEST(records_of_any_size_are_fenced)
 	assert_memory_equal(value, "\0x", 2);
 	region_detach(region);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 TEST(malformed_records_are_refused)
@@ -95,7 +92,6 @@ TEST(malformed_records_are_refused)
 					   "x", 1),
 			    "cmd=pmi2x-fence-response;rc=3;"
 			    "errmsg=records: malformed data;");
-	net_destroy(n);
 }
 
 /* All ranks gather "v<rank>"; every answer is left to be read. */
@@ -156,10 +152,9 @@ TEST(gathers_come_in_rank_order)
 	struct net *n = net_create(NULL);
 
 	check_gathers(n);
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(&heap);
 	check_gathers(n);
-	net_destroy(n);
 }
 
 TEST(space_of_a_gather_is_given_back_by_all)
@@ -182,7 +177,6 @@ TEST(space_of_a_gather_is_given_back_by_all)
 	net_eof(n, 4);
 	assert_int_equal(region_writer_used(w), before);
 	free(offset);
-	net_destroy(n);
 }
 
 static void fence_all(struct net *n)
@@ -230,7 +224,6 @@ TEST(indexes_are_joined_when_all_is_quiet)
 		snprintf(body, sizeof(body), "cmd=kvs-get;key=k%d;", i);
 		assert_non_null(strstr(net_pmi2(n, 1, body), "value=v;"));
 	}
-	net_destroy(n);
 }
 
 /* After two fences, whose indexes nobody has joined. */
@@ -268,7 +261,6 @@ TEST(a_put_asks_for_it_soon)
 	net_pmi2(n, 1, "cmd=kvs-get;key=k;");
 	assert_true(node->tidies > 0);
 	assert_int_equal(node->tidies_soon, 0);
-	net_destroy(n);
 }
 
 /* Nobody would look up what is joined then. */
@@ -287,7 +279,6 @@ TEST(nothing_is_joined_when_ranks_leave)
 	assert_int_equal(node->tidies, 0);
 	assert_false(pmi_server_tidy(node->server));
 	assert_true(region_untidy(node->region));
-	net_destroy(n);
 }
 
 /* Another program may use the same connection afterwards. */
@@ -301,7 +292,6 @@ TEST(finalize_is_not_answered_if_the_rank_wants_none)
 	assert_non_null(net_pmi2(n, 1, "cmd=finalize;pmi2x-silent=FALSE;"));
 	net_init2(n, 2);
 	assert_non_null(net_pmi2(n, 2, "cmd=finalize;pmi2x-silent=TRUE;"));
-	net_destroy(n);
 }
 
 TEST(odd_gathers_are_refused)
@@ -330,7 +320,6 @@ TEST(odd_gathers_are_refused)
 		free(rc);
 	}
 	assert_int_equal(pmi_server_pending(n->nodes[0].server), 0);
-	net_destroy(n);
 }
 
 TEST(puts_of_a_rank_have_a_limit)
@@ -364,7 +353,6 @@ TEST(puts_of_a_rank_have_a_limit)
 	assert_non_null(strstr(answer, "rc=2;"));
 	buf_free(&b);
 	free(value);
-	net_destroy(n);
 }
 
 TEST(several_collectives_are_in_flight)
@@ -389,5 +377,4 @@ TEST(several_collectives_are_in_flight)
 	net_run(n);
 	assert_non_null(strstr(net_read(n, 0),
 			       "cmd=kvs-fence-response;thrid=2;rc=14;"));
-	net_destroy(n);
 }

@@ -56,7 +56,6 @@ TEST(from_any_node_before_and_after_a_fence)
 			net_pmi2(n, r, "cmd=pmi2x-fence;");
 		net_forget(n);
 	}
-	net_destroy(n);
 }
 
 TEST(the_latest_in_every_place)
@@ -70,7 +69,6 @@ TEST(the_latest_in_every_place)
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;"), "value=2;");
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=3;");
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;"), "value=3;");
-	net_destroy(n);
 }
 
 /* Only so much is kept of what each rank has fenced. */
@@ -91,7 +89,6 @@ TEST(older_values_are_those_of_the_kvs)
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;"), "value=same;");
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=not;rank=5;"), "rc=4;");
 	free(much);
-	net_destroy(n);
 }
 
 /* A rank's own view of what it shows. */
@@ -154,7 +151,6 @@ TEST(out_of_shared_memory)
 	assert_has(net_read(n, 0), "value=now;");
 	assert_false(is_watched(n, 1));
 	munmap(map, slots_size(net_node_of(n, 1)->slots));
-	net_destroy(n);
 }
 
 /* ---- waiting ---- */
@@ -170,7 +166,6 @@ TEST(waits_until_it_is_there)
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=1;");
 	assert_has(net_read(n, 0), "thrid=a;rc=0;found=TRUE;value=1;");
 	assert_has(net_read(n, 4), "thrid=b;rc=0;found=TRUE;value=1;");
-	net_destroy(n);
 }
 
 TEST(waits_no_longer_than_that)
@@ -188,7 +183,6 @@ TEST(waits_no_longer_than_that)
 	assert_null(net_read(n, 0));
 	net_pass(n, 200);
 	assert_has(net_read(n, 0), "rc=4;errmsg=rank 5 (node n2) has not put k in time;");
-	net_destroy(n);
 }
 
 /* The other node does not answer: so the own one does. */
@@ -206,7 +200,6 @@ TEST(waits_for_no_dead_node)
 		   "rc=14;errmsg=node n2 has not answered for rank 5 in time;");
 	net_run(n); /* the answer is nobody's */
 	assert_null(net_read(n, 0));
-	net_destroy(n);
 }
 
 /* ---- ends ---- */
@@ -228,7 +221,6 @@ TEST(fetch_from_a_rank_that_exits_fails)
 	/* The rank has no values any more, not even fenced ones. */
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"),
 		   "rc=14;errmsg=rank 5 (node n2) exited");
-	net_destroy(n);
 }
 
 TEST(fetch_from_a_rank_that_finalizes_fails_without_a_put)
@@ -245,7 +237,6 @@ TEST(fetch_from_a_rank_that_finalizes_fails_without_a_put)
 	net_run(n);
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"), "value=1;");
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"), "rc=14;");
-	net_destroy(n);
 }
 
 /* Values of the program before are not taken for the next one's. */
@@ -262,7 +253,6 @@ TEST(fetch_returns_no_value_of_an_earlier_program)
 	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"));
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=new;");
 	assert_has(net_read(n, 0), "value=new;");
-	net_destroy(n);
 }
 
 TEST(a_rank_gives_up)
@@ -279,7 +269,6 @@ TEST(a_rank_gives_up)
 	assert_null(net_pmi2(n, 3, "cmd=pmi2x-fetch;key=x;rank=5;timeout=-1;"));
 	net_eof(n, 3);
 	net_pmi2(n, 5, "cmd=kvs-put;key=x;value=1;");
-	net_destroy(n);
 }
 
 TEST(invalid_fetches_are_rejected)
@@ -302,5 +291,4 @@ TEST(invalid_fetches_are_rejected)
 		assert_null(net_pmi2(n, 0, FETCH "rank=0;timeout=-1;"));
 	assert_has(net_pmi2(n, 0, FETCH "rank=0;timeout=-1;"),
 		   "rc=14;errmsg=too many fetches are under way;");
-	net_destroy(n);
 }

@@ -89,7 +89,6 @@ TEST(a_group_meets_without_the_others)
 	barrier(n, "0,1,5:77", 77, (uint32_t[]){ 0, 1, 5 }, 3);
 	barrier(n, "1,2:0", 0, (uint32_t[]){ 2, 1 }, 2);
 	barrier(n, "5:9", 9, (uint32_t[]){ 5 }, 1);
-	net_destroy(n);
 }
 
 TEST(a_node_meets_without_a_message)
@@ -101,7 +100,6 @@ TEST(a_node_meets_without_a_message)
 	barrier(n, "NODE:4", 4, (uint32_t[]){ 1, 2, 4 }, 3);
 	assert_value(n, 2, "k", "v");
 	assert_int_equal(n->tail, before);
-	net_destroy(n);
 }
 
 /* As everybody's barrier, but the two threads of a rank may come in any order. */
@@ -121,7 +119,6 @@ TEST(worlds_of_two_tags_do_not_meet)
 		}
 	assert_out(enter(n, 5, "WORLD:2"), 2);
 	assert_out(net_read(n, 3), 2);
-	net_destroy(n);
 }
 
 TEST(a_world_without_a_tag_is_the_barrier)
@@ -136,7 +133,6 @@ TEST(a_world_without_a_tag_is_the_barrier)
 	for (uint32_t r = 0; r < NET_RANKS - 1; r++)
 		assert_out(net_read(n, r), 0);
 	assert_value(n, 5, "k", "v");
-	net_destroy(n);
 }
 
 TEST(members_see_what_members_have_put)
@@ -159,7 +155,7 @@ TEST(members_see_what_members_have_put)
 			assert_value(n, r, "b", "of-5");
 			assert_value(n, r, "c", "of-2");
 		}
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -177,7 +173,6 @@ TEST(every_group_gets_all_that_is_not_fenced)
 	assert_value(n, 1, "b", NULL);
 	barrier(n, "0,1:2", 2, (uint32_t[]){ 1, 0 }, 2);
 	assert_value(n, 1, "b", "2");
-	net_destroy(n);
 }
 
 TEST(only_what_is_new_travels_again)
@@ -199,7 +194,6 @@ TEST(only_what_is_new_travels_again)
 	assert_value(n, 0, "a", big);
 	assert_value(n, 0, "b", "2");
 	assert_in_range(n->node_bytes - once, 0, 500);
-	net_destroy(n);
 }
 
 TEST(a_newer_value_wins_before_and_after_the_fence)
@@ -217,7 +211,6 @@ TEST(a_newer_value_wins_before_and_after_the_fence)
 	put(n, 0, "a", "newest");
 	world(n);
 	assert_value(n, 5, "a", "newest"); /* the group's is gone */
-	net_destroy(n);
 }
 
 /* One thread waits in the world's barrier while another meets a group. */
@@ -241,7 +234,6 @@ TEST(records_in_an_open_fence_reach_the_group)
 	assert_value(n, 5, "b", "2"); /* not lost with the first fence */
 	world(n);
 	assert_value(n, 1, "b", "2");
-	net_destroy(n);
 }
 
 TEST(a_group_may_meet_again_before_all_have_left)
@@ -258,7 +250,6 @@ TEST(a_group_may_meet_again_before_all_have_left)
 	assert_null(net_read(n, 0));
 	assert_out(enter(n, 5, "0,5:1"), 1);
 	assert_out(net_read(n, 0), 1);
-	net_destroy(n);
 }
 
 /* The others of node 1, or of all nodes, once; rank 4 has been there. */
@@ -293,7 +284,6 @@ TEST(forms_without_a_list_may_be_pipelined)
 			net_forget(n);
 		}
 	}
-	net_destroy(n);
 }
 
 TEST(threads_of_two_ranks_may_cross)
@@ -309,7 +299,6 @@ TEST(threads_of_two_ranks_may_cross)
 	assert_out(net_read(n, 0), 1);
 	assert_out(enter(n, 5, "0,5:1"), 1);
 	assert_out(net_read(n, 0), 1);
-	net_destroy(n);
 }
 
 TEST(bad_groups_are_refused_and_harm_nobody)
@@ -337,7 +326,6 @@ TEST(bad_groups_are_refused_and_harm_nobody)
 			    "rank 0 (node n0) sent barrier_in with an invalid group: rank 0 is named twice");
 	barrier(n, "0,1:1", 1, (uint32_t[]){ 0, 1 }, 2);
 	world(n);
-	net_destroy(n);
 }
 
 TEST(long_lines_come_in_pieces)
@@ -359,7 +347,6 @@ TEST(long_lines_come_in_pieces)
 		net_input(n, 0, line + i, len - i < 1000 ? len - i : 1000);
 	assert_non_null(strstr(net_read(n, 0), "cmd=barrier_out rc=3 tag=5"));
 	world(n);
-	net_destroy(n);
 }
 
 TEST(lines_may_be_cut_anywhere)
@@ -376,7 +363,6 @@ TEST(lines_may_be_cut_anywhere)
 		assert_string_equal(net_read(n, 0),
 				    "cmd=get_result rc=0 value=b");
 	}
-	net_destroy(n);
 }
 
 /* The barrier of a group of one, in a line of `len` bytes. */
@@ -412,7 +398,6 @@ TEST(long_lines_may_be_cut_anywhere)
 	cut_line(n, 4096, 4096);
 	cut_line(n, PMI1_LINE_MAX, 1000);
 	world(n);
-	net_destroy(n);
 }
 
 #define DEATH "barrier of a group of 3 ranks failed: rank 5 (node n2) closed "
@@ -440,7 +425,7 @@ TEST(a_death_ends_the_step_by_name)
 		for (uint32_t r = 0; r < NET_RANKS; r++)
 			assert_null(net_read(n, r));
 		assert_null(enter(n, 2, "2,5:1")); /* nor later */
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -458,7 +443,6 @@ TEST(member_that_finalizes_and_exits_fails_the_group)
 	assert_non_null(strstr(n->nodes[1].end_why, "rank 1 (node n1)"));
 	assert_non_null(strstr(n->nodes[1].end_why, "after finalizing"));
 	assert_null(net_read(n, 2));
-	net_destroy(n);
 }
 
 /* A step that nobody ends: no answer would be understood. */
@@ -474,7 +458,6 @@ TEST(without_an_end_the_connection_is_closed)
 	pmi_server_answer_failed(n->nodes[0].server);
 	assert_true(n->ranks[0].closed);
 	assert_null(net_read(n, 0));
-	net_destroy(n);
 }
 
 TEST(other_groups_go_on_after_a_death)
@@ -487,7 +470,6 @@ TEST(other_groups_go_on_after_a_death)
 	barrier(n, "0,3,4:3", 3, (uint32_t[]){ 0, 4, 3 }, 3);
 	assert_value(n, 3, "k", "v");
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 /* The client library, by its extension of PMI-2, with ranks that speak PMI-1. */
@@ -510,7 +492,6 @@ TEST(both_protocols_meet_in_a_group)
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=pmi2x-barrier;group=0:1;"),
 			       "rc=3;errmsg=invalid group: "));
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=pmi2x-barrier;"), "rc=3;"));
-	net_destroy(n);
 }
 
 TEST(a_long_wait_is_told_by_name)
@@ -533,7 +514,6 @@ TEST(a_long_wait_is_told_by_name)
 	assert_string_equal(text,
 			    "barrier of a group of 3 ranks (tag 1): 60 s, node n2 waits for "
 			    "ranks of other nodes; its own are in");
-	net_destroy(n);
 }
 
 /* The node where all meet has heard of it, but not of whom it is. */
@@ -549,7 +529,6 @@ TEST(node_whose_ranks_have_not_entered_a_group_says_so)
 	assert_string_equal(text,
 			    "barrier of some ranks, which ranks of nodes below have entered: 60 s, "
 			    "node n0 waits for its own ranks: some must enter, and none has");
-	net_destroy(n);
 }
 
 /* Two nodes below have members, one of which has entered. */
@@ -562,7 +541,6 @@ TEST(node_without_members_tells_of_a_group_below_it)
 	pmi_server_tell_wait(n->nodes[0].server, 60, text);
 	assert_string_equal(text, "barrier of some ranks, which ranks of nodes below have entered: "
 				  "60 s, node n0 waits for ranks of nodes below it");
-	net_destroy(n);
 }
 
 TEST(a_wait_can_be_given_up)
@@ -574,7 +552,6 @@ TEST(a_wait_can_be_given_up)
 	net_run(n);
 	assert_non_null(strstr(n->abort_text, "failed: it took"));
 	assert_null(net_read(n, 0));
-	net_destroy(n);
 }
 
 TEST(a_second_program_finds_groups_as_new)
@@ -590,5 +567,4 @@ TEST(a_second_program_finds_groups_as_new)
 	put(n, 0, "a", "2");
 	barrier(n, "0,5:1", 1, (uint32_t[]){ 0, 5 }, 2);
 	assert_value(n, 5, "a", "2");
-	net_destroy(n);
 }

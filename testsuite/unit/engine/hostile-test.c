@@ -112,7 +112,7 @@ TEST(ranks_that_send_nearly_right_messages)
 				send_hurt_pmi2(n, &d, rank);
 			net_run(n);
 		}
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -170,7 +170,7 @@ TEST(neighbours_that_send_nearly_right_frames)
 		}
 		for (uint32_t i = 0; i < NET_NODES; i++)
 			broken += n->nodes[i].link_lost;
-		net_destroy(n);
+		unit_end(n);
 	}
 	assert_in_range(broken, 1, ROUNDS * NET_NODES - 1);
 }
@@ -232,7 +232,7 @@ TEST(a_result_costs_what_has_come_of_it)
 	assert_in_range(committed(n) - before, 2 * COLL_PIECE, 4 * COLL_PIECE);
 	/* No message is longer than those into which results are cut. */
 	assert_true(from_parent(n, &msg, piece, COLL_PIECE + 1) < 0);
-	net_destroy(n);
+	unit_end(n);
 	free(piece);
 }
 
@@ -259,7 +259,6 @@ TEST(a_gather_has_a_value_of_each_rank)
 	assert_non_null(answer);
 	assert_non_null(strstr(answer, "malformed data"));
 	assert_int_equal(committed(n), before);
-	net_destroy(n);
 }
 
 #define LIMIT 8192 /* bytes that node 0 may hold */
@@ -306,7 +305,7 @@ TEST(puts_end_at_the_budget_and_a_fence_frees_it)
 	assert_non_null(strstr(answer, "found=TRUE"));
 	answer = net_pmi2(n, 0, with_value("cmd=kvs-put;key=k", 1000));
 	assert_non_null(strstr(answer, "rc=0;"));
-	net_destroy(n);
+	unit_end(n);
 	assert_int_equal(b.used, 0);
 }
 
@@ -320,6 +319,6 @@ TEST(a_gather_over_the_budget_fails_by_name)
 	net_pmi2(n, 3, with_value("cmd=kvs-put;key=k", 3000));
 	net_pmi2(n, 0, with_value("cmd=pmi2x-allgather;stride=8", 3000));
 	assert_non_null(strstr(net_read(n, 5), "rank 0 (node n0)"));
-	net_destroy(n);
+	unit_end(n);
 	assert_int_equal(b.used, 0);
 }

@@ -361,6 +361,30 @@ static void create_node(struct net *n, uint32_t position,
 	pmi_server_use_slots(node->server, node->slots, NET_WAKE_FD);
 }
 
+static void net_destroy(void *net)
+{
+	struct net *n = net;
+
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		pmi_server_destroy(n->nodes[i].server);
+		slots_destroy(n->nodes[i].slots);
+		if (n->nodes[i].region)
+			region_writer_destroy(n->nodes[i].region);
+		buf_free(&n->nodes[i].pmix);
+	}
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		buf_free(&n->ranks[r].out);
+		free(n->ranks[r].last);
+	}
+	if (n->launcher)
+		step_services_destroy(n->launcher);
+	layout_destroy(n->layout);
+	buf_free(&n->control);
+	buf_free(&n->log);
+	free(n);
+}
+
 struct net *net_create(const struct net_options *o)
 {
 	static const struct net_options ordinary;
@@ -388,29 +412,7 @@ struct net *net_create(const struct net_options *o)
 		pmi_server_client_open(net_node_of(n, r)->server,
 				       net_slot_of(n, r));
 	}
-	return n;
-}
-
-void net_destroy(struct net *n)
-{
-	net_run(n);
-	for (uint32_t i = 0; i < NET_NODES; i++) {
-		pmi_server_destroy(n->nodes[i].server);
-		slots_destroy(n->nodes[i].slots);
-		if (n->nodes[i].region)
-			region_writer_destroy(n->nodes[i].region);
-		buf_free(&n->nodes[i].pmix);
-	}
-	for (uint32_t r = 0; r < NET_RANKS; r++) {
-		buf_free(&n->ranks[r].out);
-		free(n->ranks[r].last);
-	}
-	if (n->launcher)
-		step_services_destroy(n->launcher);
-	layout_destroy(n->layout);
-	buf_free(&n->control);
-	buf_free(&n->log);
-	free(n);
+	return unit_at_end(net_destroy, n);
 }
 
 struct net_node *net_node_of(struct net *n, uint32_t rank)

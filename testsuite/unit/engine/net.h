@@ -97,10 +97,9 @@ struct net_options {
 
 /*
  * Ranks 0 and 3 run on node 0, ranks 1, 2 and 4 on node 1, rank 5 on node 2;
- * all are connected.
+ * all are connected. It ends with the test.
  */
 struct net *net_create(const struct net_options *options);
-void net_destroy(struct net *n);
 
 struct net_node *net_node_of(struct net *n, uint32_t rank);
 uint32_t net_slot_of(struct net *n, uint32_t rank);

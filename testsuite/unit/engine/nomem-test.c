@@ -50,7 +50,7 @@ static bool one_failure(uint32_t fail)
 	for (uint32_t r = 0; r < LAST; r++)
 		if (!has_answer(n, r))
 			fail_msg("allocation %u: rank %u waits", fail, r);
-	net_destroy(n);
+	unit_end(n);
 	return memory.count >= fail;
 }
 
@@ -83,7 +83,7 @@ static bool one_failure_in_a_group(uint32_t fail)
 	for (uint32_t r = 0; r < 3; r++)
 		if (!has_answer(n, r) && !n->abort_code)
 			fail_msg("allocation %u: rank %u waits", fail, r);
-	net_destroy(n);
+	unit_end(n);
 	return memory.count >= fail;
 }
 

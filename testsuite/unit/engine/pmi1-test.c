@@ -25,7 +25,6 @@ TEST(says_what_it_can_hold)
 	assert_string_equal(net_pmi1(n, 0, "cmd=finalize"),
 			    "cmd=finalize_ack rc=0");
 	assert_int_equal(n->nodes[0].links_wanted, 1);
-	net_destroy(n);
 }
 
 /* All ranks enter a barrier and are let out together. */
@@ -94,10 +93,9 @@ TEST(barriers_exchange_what_was_put)
 	struct net *n = net_create(NULL);
 
 	check_rounds(n);
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(&heap);
 	check_rounds(n);
-	net_destroy(n);
 }
 
 TEST(puts_are_not_seen_before_the_barrier)
@@ -112,7 +110,6 @@ TEST(puts_are_not_seen_before_the_barrier)
 	barrier(n);
 	assert_string_equal(net_pmi1(n, 5, "cmd=get key=a"),
 			    "cmd=get_result rc=0 value=b");
-	net_destroy(n);
 }
 
 TEST(preput_is_there_from_the_start)
@@ -124,7 +121,7 @@ TEST(preput_is_there_from_the_start)
 	net_init1(n, 4);
 	assert_string_equal(net_pmi1(n, 4, "cmd=get key=k"),
 			    "cmd=get_result rc=0 value=v");
-	net_destroy(n);
+	unit_end(n);
 }
 
 TEST(lengths_are_checked)
@@ -149,7 +146,6 @@ TEST(lengths_are_checked)
 			    "msg=value_is_missing");
 	assert_string_equal(net_pmi1(n, 0, "cmd=put value=k"),
 			    "cmd=put_result rc=4 info=fail msg=key_is_missing");
-	net_destroy(n);
 }
 
 TEST(everything_is_answered)
@@ -177,7 +173,6 @@ TEST(everything_is_answered)
 		assert_memory_equal(answer, lines[i][1], strlen(lines[i][1]));
 		assert_null(net_read(n, 0));
 	}
-	net_destroy(n);
 }
 
 TEST(nothing_works_before_init_or_after_finalize)
@@ -192,7 +187,6 @@ TEST(nothing_works_before_init_or_after_finalize)
 	assert_string_equal(net_pmi1(n, 0, "cmd=barrier_in"),
 			    "cmd=barrier_failed rc=1 info=fail "
 			    "msg=barrier_in_is_not_allowed_after_finalize");
-	net_destroy(n);
 }
 
 /* As a client reads it whose words end at one of the ends: the first of that name. */
@@ -218,7 +212,6 @@ TEST(clients_of_1_1_and_of_1_2_each_read_their_version)
 	assert_int_equal(first_number(answer, " \t\n", "pmi_subversion"), 1);
 	assert_int_equal(first_number(answer, " \n", "pmi_version"), 1);
 	assert_int_equal(first_number(answer, " \n", "pmi_subversion"), 2);
-	net_destroy(n);
 }
 
 TEST(unsupported_versions_are_refused)
@@ -229,7 +222,6 @@ TEST(unsupported_versions_are_refused)
 		net_pmi1(n, 0, "cmd=init pmi_version=3 pmi_subversion=0"),
 		"cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0");
 	net_init1(n, 0);
-	net_destroy(n);
 }
 
 TEST(a_second_program_starts_a_new_session)
@@ -251,7 +243,6 @@ TEST(a_second_program_starts_a_new_session)
 	assert_string_equal(net_pmi1(n, 0, "cmd=get key=lost"),
 			    "cmd=get_result rc=-1 info=fail "
 			    "msg=key_lost_not_found");
-	net_destroy(n);
 }
 
 /* As of MPICH 5, once for each of its sessions. */
@@ -266,7 +257,6 @@ TEST(a_program_may_start_again)
 	get_all(n, 0);
 	init_all(n);
 	get_all(n, 0);
-	net_destroy(n);
 }
 
 TEST(input_may_be_split_anywhere)
@@ -283,7 +273,7 @@ TEST(input_may_be_split_anywhere)
 		assert_string_equal(net_read(n, 0), "cmd=put_result rc=0");
 		assert_string_equal(net_read(n, 0),
 				    "cmd=appnum rc=0 appnum=-1");
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -306,7 +296,6 @@ TEST(garbage_ends_the_connection_and_the_barrier)
 	net_input(n, 2, "more", 4);
 	assert_null(net_read(n, 2));
 	net_eof(n, 2);
-	net_destroy(n);
 }
 
 TEST(endless_lines_end_the_connection)
@@ -320,7 +309,6 @@ TEST(endless_lines_end_the_connection)
 	for (size_t i = 0; i < PMI1_LINE_MAX / sizeof(chunk); i++)
 		net_input(n, 0, chunk, sizeof(chunk));
 	assert_true(n->ranks[0].closed);
-	net_destroy(n);
 }
 
 TEST(a_death_fails_the_barrier_by_name)
@@ -343,7 +331,6 @@ TEST(a_death_fails_the_barrier_by_name)
 	assert_int_equal(n->reports, 1); /* not one a node, rank or barrier */
 	assert_string_equal(n->report, "fence 1 failed: rank 5 (node n2) "
 				       "closed PMI_FD without finalizing PMI");
-	net_destroy(n);
 }
 
 TEST(rank_that_ends_before_it_has_started_fails_a_barrier)
@@ -361,7 +348,6 @@ TEST(rank_that_ends_before_it_has_started_fails_a_barrier)
 			    "cmd=barrier_failed rc=14 info=fail "
 			    "msg=fence_0_failed:_rank_0_(node_n0)_exited_"
 			    "without_starting_PMI");
-	net_destroy(n);
 }
 
 /* Rank 0's next message is of this process. */
@@ -392,7 +378,6 @@ TEST(second_process_is_refused_while_the_first_uses_pmi)
 	net_input(n, 0, "cmd=pu", 6);
 	assert_non_null(strstr(say_as(n, 100, "cmd=get_maxes"), "cmd=maxes"));
 	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0")); /* its next session */
-	net_destroy(n);
 }
 
 TEST(part_of_a_message_is_not_mixed_with_another_process_s)
@@ -405,7 +390,6 @@ TEST(part_of_a_message_is_not_mixed_with_another_process_s)
 	pmi_server_client_writes(n->nodes[0].server, 0, 200);
 	net_input(n, 0, "cmd=pu", 6);
 	assert_non_null(strstr(say_as(n, 100, "maxes"), "cmd=maxes"));
-	net_destroy(n);
 }
 
 TEST(part_of_a_message_does_not_spoil_the_next_session)
@@ -417,7 +401,6 @@ TEST(part_of_a_message_does_not_spoil_the_next_session)
 	net_input(n, 0, "cmd=get_", 8);
 	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));
 	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "cmd=maxes"));
-	net_destroy(n);
 }
 
 /* The abort is not the rank's, and gets an answer only if the process waits for it. */
@@ -435,7 +418,6 @@ TEST(abort_of_a_refused_process_ends_no_step)
 	pmi_server_client_answer_refused(n->nodes[0].server, 0);
 	assert_non_null(strstr(net_read(n, 0), "cmd=abort_result"));
 	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
-	net_destroy(n);
 }
 
 TEST(second_process_may_start_when_the_first_has_finalized)
@@ -447,7 +429,6 @@ TEST(second_process_may_start_when_the_first_has_finalized)
 	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));
 	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "cmd=maxes"));
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 static int reports_after_finalize(int status, bool closes)
@@ -467,7 +448,7 @@ static int reports_after_finalize(int status, bool closes)
 	reports = n->reports;
 	if (reports)
 		assert_non_null(strstr(n->report, "could not use it: start each program by an srun"));
-	net_destroy(n);
+	unit_end(n);
 	return reports;
 }
 
@@ -497,7 +478,7 @@ static int reports_of_task(uint32_t process, struct pmi_exit end)
 	reports = n->reports;
 	if (reports)
 		assert_non_null(strstr(n->report, "a later one that needs PMI could not use it"));
-	net_destroy(n);
+	unit_end(n);
 	return reports;
 }
 
@@ -529,7 +510,7 @@ static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t n
 	reports = n->reports;
 	if (reports)
 		assert_non_null(strstr(n->report, "exited with exit code 15 without starting PMI: csh had closed PMI_FD"));
-	net_destroy(n);
+	unit_end(n);
 	return reports;
 }
 
@@ -570,5 +551,4 @@ TEST(a_full_region_fails_the_barrier)
 			    "cmd=barrier_failed rc=14 info=fail "
 			    "msg=fence_0_failed:_node_n1:_the_results_region_of_the_"
 			    "node_is_full:_raise_Pmi2xRegionSize");
-	net_destroy(n);
 }

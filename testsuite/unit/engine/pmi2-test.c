@@ -39,7 +39,6 @@ TEST(thread_ids_come_back)
 			    "cmd=job-getid-response;rc=3;"
 			    "errmsg=a message with too many fields or too long "
 			    "a thrid;");
-	net_destroy(n);
 }
 
 TEST(values_survive_semicolons)
@@ -58,7 +57,6 @@ TEST(values_survive_semicolons)
 		"cmd=kvs-get-response;rc=0;found=TRUE;value=x;;y=;;;;z;");
 	assert_string_equal(net_pmi2(n, 5, "cmd=kvs-get;key=-NONEXIST-KEY;"),
 			    "cmd=kvs-get-response;rc=0;found=FALSE;");
-	net_destroy(n);
 }
 
 TEST(both_protocols_share_fences_and_values)
@@ -86,7 +84,6 @@ TEST(both_protocols_share_fences_and_values)
 			    "cmd=kvs-get-response;rc=0;found=TRUE;value=1;");
 	assert_string_equal(net_pmi1(n, 4, "cmd=get key=b"),
 			    "cmd=get_result rc=0 value=2");
-	net_destroy(n);
 }
 
 TEST(job_attributes_are_known)
@@ -116,7 +113,6 @@ TEST(job_attributes_are_known)
 		assert_int_equal(n->netinfo_asked, i > 4);
 		assert_string_equal(net_pmi2(n, 0, body), expected);
 	}
-	net_destroy(n);
 }
 
 TEST(node_attributes_stay_on_the_node)
@@ -137,7 +133,6 @@ TEST(node_attributes_stay_on_the_node)
 	assert_string_equal(
 		net_pmi2(n, 1, "cmd=info-getnodeattr;key=a;wait=TRUE;"),
 		"cmd=info-getnodeattr-response;rc=0;found=TRUE;value=c;");
-	net_destroy(n);
 }
 
 TEST(waiting_gets_end_with_the_put_or_the_last_peer)
@@ -165,7 +160,6 @@ TEST(waiting_gets_end_with_the_put_or_the_last_peer)
 	assert_non_null(strstr(
 		net_pmi2(n, 5, "cmd=info-getnodeattr;key=a;wait=TRUE;"),
 		"rc=-1;"));
-	net_destroy(n);
 }
 
 TEST(a_get_that_waits_for_long_is_told_and_can_be_given_up)
@@ -192,7 +186,6 @@ TEST(a_get_that_waits_for_long_is_told_and_can_be_given_up)
 			    "errmsg=node attribute a: has waited long;");
 	assert_false(pmi_server_waits(s));
 	assert_int_equal(pmi_server_ended(s), 1);
-	net_destroy(n);
 }
 
 TEST(waiting_gets_are_limited)
@@ -208,7 +201,6 @@ TEST(waiting_gets_are_limited)
 	assert_string_equal(answer, "cmd=info-getnodeattr-response;rc=14;"
 				    "errmsg=too many unanswered requests;");
 	assert_int_equal(i, 1025);
-	net_destroy(n);
 }
 
 TEST(a_ring_goes_by_node_then_rank)
@@ -234,7 +226,6 @@ TEST(a_ring_goes_by_node_then_rank)
 			 order[(i + NET_RANKS - 1) % NET_RANKS], order[i + 1]);
 		assert_string_equal(net_read(n, order[i]), text);
 	}
-	net_destroy(n);
 }
 
 TEST(everything_is_answered)
@@ -272,7 +263,6 @@ TEST(everything_is_answered)
 				    strlen(bodies[i][1]));
 		assert_null(net_read(n, 0));
 	}
-	net_destroy(n);
 }
 
 TEST(lengths_are_checked)
@@ -290,7 +280,6 @@ TEST(lengths_are_checked)
 	assert_string_equal(net_pmi2(n, 0, body),
 			    "cmd=kvs-put-response;rc=7;errmsg=value has 1024 "
 			    "bytes, the limit is 1023;");
-	net_destroy(n);
 }
 
 TEST(a_second_program_may_speak_the_other_protocol)
@@ -312,7 +301,6 @@ TEST(a_second_program_may_speak_the_other_protocol)
 	net_forget(n);
 	init_all(n);
 	fence(n);
-	net_destroy(n);
 }
 
 /* As of MPICH 5, once for each of its sessions. */
@@ -327,7 +315,6 @@ TEST(a_program_may_start_again)
 	fence(n);
 	assert_string_equal(net_pmi2(n, 5, "cmd=kvs-get;key=a;"),
 			    "cmd=kvs-get-response;rc=0;found=TRUE;value=b;");
-	net_destroy(n);
 }
 
 static void expect_refused_init(struct net *n, const char *init)
@@ -349,11 +336,10 @@ TEST(another_program_waits_for_the_first_to_finalize)
 	assert_non_null(strstr(answer, "cmd=put_result rc=1 "));
 	assert_string_equal(net_pmi2(n, 0, "cmd=job-getid;"),
 			    "cmd=job-getid-response;rc=0;jobid=17.2;");
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(NULL);
 	net_init_ext(n, 0, 0);
 	expect_refused_init(n, "cmd=init pmi_version=2 pmi_subversion=0");
-	net_destroy(n);
 }
 
 TEST(bad_lengths_end_the_connection)
@@ -370,7 +356,7 @@ TEST(bad_lengths_end_the_connection)
 				    "cmd=error-response;rc=3;errmsg=sent bytes "
 				    "that are not a PMI message;");
 		assert_true(n->ranks[0].closed);
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -390,7 +376,6 @@ TEST(a_lost_link_fails_fences_by_name)
 			    "errmsg=fence 0 failed: node n2 has died;");
 	assert_string_equal(n->report, "fence 0 failed: node n2 has died");
 	assert_int_equal(n->reports, 1);
-	net_destroy(n);
 }
 
 TEST(a_later_fence_may_fail_first)
@@ -412,7 +397,6 @@ TEST(a_later_fence_may_fail_first)
 			    "cmd=kvs-fence-response;rc=0;");
 	assert_string_equal(net_read(n, 0),
 			    "cmd=kvs-fence-response;thrid=0;rc=0;");
-	net_destroy(n);
 }
 
 /* Values that were put before it are in the next one. */
@@ -436,7 +420,6 @@ TEST(a_fence_too_many_takes_nothing_with_it)
 	net_forget(n);
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=kvs-get;key=a;"),
 			       "found=TRUE;value=b;"));
-	net_destroy(n);
 }
 
 TEST(hostile_messages_break_the_link)
@@ -451,5 +434,4 @@ TEST(hostile_messages_break_the_link)
 	assert_int_equal(pmi_server_node_input(s, 1, &rest, NULL), -EPROTO);
 	assert_int_equal(pmi_server_node_input(s, 9, &rest, NULL), -EPROTO);
 	assert_null(pmi_server_node_room(s, 1, &rest, 10));
-	net_destroy(n);
 }

@@ -28,7 +28,6 @@ TEST(rank_that_exits_without_finalize_is_named)
 	assert_int_equal(m.rank, 5);
 	assert_int_equal(m.number, 1);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 /* libpmix does not tell of a fence that waits for a rank of its own node. */
@@ -46,19 +45,18 @@ TEST(rank_that_failed_before_pmix_ends_the_step)
 	assert_int_equal(node->ends, 1);
 	assert_string_equal(node->end_why,
 			    "rank 3 (node n0) exited by signal 9 (Killed) without starting PMI");
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(&o);
 	hello(&n->nodes[0]);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	exit_of(n, 3, NULL);
 	assert_int_equal(n->nodes[0].ends, 0); /* nothing is known yet */
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(&o);
 	hello(&n->nodes[0]);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	exit_of(n, 3, &end);
 	assert_int_equal(n->nodes[0].ends, 1);
-	net_destroy(n);
 }
 
 /* Clients may wait for the rank, or do without it. */
@@ -78,7 +76,6 @@ TEST(rank_that_exited_well_before_pmix_is_reported_as_waited_for)
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 0), 0);
 	assert_false(pmi_server_waits(n->nodes[0].server));
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 static void expect_wait(struct net *n, uint32_t node, const char *want)
@@ -111,7 +108,6 @@ TEST(ranks_that_have_not_started_pmix_are_named)
 	expect_wait(n, 1, "");
 	expect_wait(n, 0, "");
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 TEST(a_goodbye_is_no_death)
@@ -131,7 +127,6 @@ TEST(a_goodbye_is_no_death)
 	assert_int_equal(n->reports, 0);
 	enter_node(&n->nodes[0], 2, NULL, 0, 4);
 	assert_failed(&n->nodes[0], 2, "exited after finalizing PMIx");
-	net_destroy(n);
 }
 
 TEST(a_rank_may_start_over)
@@ -145,7 +140,6 @@ TEST(a_rank_may_start_over)
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
-	net_destroy(n);
 }
 
 TEST(pmi_fd_need_not_stay_open)
@@ -157,7 +151,6 @@ TEST(pmi_fd_need_not_stay_open)
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
-	net_destroy(n);
 }
 
 /* A step whose nodes serve PMIx, and whose ranks use nothing yet. */
@@ -195,7 +188,6 @@ TEST(rank_without_pmi_fd_starts_pmix_later)
 	}
 	assert_false(pmi_server_waits(n->nodes[0].server));
 	assert_fence_passes(n, 1);
-	net_destroy(n);
 }
 
 /* MPICH shuts PMI_FD down when it finalizes. */
@@ -211,7 +203,6 @@ TEST(finalized_pmi_program_is_followed_by_one_of_pmix)
 	net_run(n);
 	connect_all(n);
 	assert_fence_passes(n, 1);
-	net_destroy(n);
 }
 
 TEST(end_of_pmi_fd_fails_no_pending_work_of_pmix)
@@ -233,7 +224,6 @@ TEST(end_of_pmi_fd_fails_no_pending_work_of_pmix)
 	assert_ended(&n->nodes[1], 2, some, 2, 4);
 	assert_ended(&n->nodes[2], 1, givers, 5, 4);
 	assert_ended(&n->nodes[2], 2, some, 2, 4);
-	net_destroy(n);
 }
 
 TEST(end_of_pmi_fd_drops_no_fetch_of_pmix)
@@ -256,7 +246,6 @@ TEST(end_of_pmi_fd_drops_no_fetch_of_pmix)
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.status, -ECONNRESET);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 TEST(end_of_pmi_fd_fails_fences_of_pmi_at_once)
@@ -269,7 +258,6 @@ TEST(end_of_pmi_fd_fails_fences_of_pmi_at_once)
 	net_run(n);
 	assert_non_null(strstr(net_read(n, 0),
 			       "rank_5_(node_n2)_closed_PMI_FD_without_starting_PMI"));
-	net_destroy(n);
 }
 
 TEST(broken_pmi_message_ends_no_pmix)
@@ -283,7 +271,6 @@ TEST(broken_pmi_message_ends_no_pmix)
 	enter_node(&n->nodes[0], 2, NULL, 0, 4);
 	assert_failed(&n->nodes[0], 2,
 		      "rank 5 (node n2) exited by signal 9 (Killed) without finalizing PMIx");
-	net_destroy(n);
 }
 
 /* Both ends are told once each, and only the second one is the rank's. */
@@ -302,7 +289,6 @@ TEST(process_that_closed_pmi_fd_fails_pmix_when_it_ends)
 	exit_of(n, 5, NULL);
 	assert_failed(&n->nodes[0], 1,
 		      "rank 5 (node n2) exited with exit code 0 without starting PMI");
-	net_destroy(n);
 }
 
 TEST(the_goodbye_of_one_protocol_is_not_that_of_the_other)
@@ -316,7 +302,6 @@ TEST(the_goodbye_of_one_protocol_is_not_that_of_the_other)
 	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
 	net_run(n);
 	assert_failed(&n->nodes[0], 1, "without finalizing PMIx");
-	net_destroy(n);
 }
 
 TEST(an_abort_names_the_rank)
@@ -336,7 +321,6 @@ TEST(an_abort_names_the_rank)
 	assert_int_equal(answer.type, PMIX_MSG_ABORTED);
 	assert_int_equal(answer.id, 17);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 /* Open MPI gives this text with every abort. */
@@ -351,7 +335,6 @@ TEST(abort_text_that_says_nothing_is_left_out)
 	assert_int_equal(say(&n->nodes[1], &m), 0);
 	assert_int_equal(n->abort_code, 7);
 	assert_string_equal(n->abort_text, "4 ");
-	net_destroy(n);
 }
 
 /* ---- ends of who serves them ---- */
@@ -374,7 +357,6 @@ TEST(its_death_fails_fences_everywhere)
 	assert_failed(&n->nodes[2], 5, "PMIx server of node n1 died");
 	assert_silence(&n->nodes[1]);
 	assert_non_null(strstr(n->report, "PMIx server of node n1 died"));
-	net_destroy(n);
 }
 
 TEST(its_end_after_the_ranks_is_none)
@@ -389,7 +371,6 @@ TEST(its_end_after_the_ranks_is_none)
 	assert_int_equal(n->reports, 0);
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	assert_failed(&n->nodes[0], 1, "rank 5 (node n2) exited after");
-	net_destroy(n);
 }
 
 TEST(pmixd_without_clients_is_not_missed)
@@ -402,7 +383,6 @@ TEST(pmixd_without_clients_is_not_missed)
 	assert_int_equal(n->reports, 0);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_init1(n, r);
-	net_destroy(n);
 }
 
 /* A step of which node n2 has no libpmix; the first node's ranks are in a fence. */
@@ -431,7 +411,6 @@ TEST(a_node_that_never_serves_is_named)
 	enter_node(&n->nodes[1], 2, NULL, 0, 4);
 	assert_failed(&n->nodes[1], 2, "node n2 has no libpmix");
 	assert_string_equal(n->report, "PMIx fence 0 failed: node n2 has no libpmix");
-	net_destroy(n);
 }
 
 /* A rank that does not find it may end at once. */
@@ -442,7 +421,6 @@ TEST(a_node_that_never_serves_is_named_before_its_ranks)
 	pmi_server_client_exit(n->nodes[2].server, 0, &(struct pmi_exit){ .status = 256 });
 	net_run(n);
 	assert_failed(&n->nodes[0], 1, "node n2 has no libpmix");
-	net_destroy(n);
 }
 
 TEST(ranks_with_pmi_are_not_waited_for_in_pmix)
@@ -454,7 +432,6 @@ TEST(ranks_with_pmi_are_not_waited_for_in_pmix)
 	net_run(n);
 	assert_silence(&n->nodes[0]);
 	assert_int_equal(n->reports, 0);
-	net_destroy(n);
 }
 
 TEST(reason_of_a_pmixd_that_cannot_serve_is_reported)
@@ -473,7 +450,6 @@ TEST(reason_of_a_pmixd_that_cannot_serve_is_reported)
 	assert_int_equal(n->reports, 2); /* this report, and the fence that fails by it */
 	assert_non_null(strstr(n->report, "node n2 cannot serve PMIx: no libpmix"));
 	assert_failed(&n->nodes[0], 1, "node n2 cannot serve PMIx: no libpmix");
-	net_destroy(n);
 }
 
 TEST(answers_wait_for_the_end_of_the_step)
@@ -495,5 +471,4 @@ TEST(answers_wait_for_the_end_of_the_step)
 	buf_free(&b);
 	pmi_server_answer_failed(n->nodes[0].server);
 	assert_failed(&n->nodes[0], 1, "rank 5");
-	net_destroy(n);
 }

@@ -98,7 +98,6 @@ TEST(committed_data_of_a_rank_are_fetched)
 	answer(n, 1, first, 0, "again"); /* nobody asks */
 	answer(n, 1, 12345, 0, "never");
 	assert_silence(&n->nodes[2]);
-	net_destroy(n);
 }
 
 TEST(a_fetch_waits_for_who_is_not_ready)
@@ -110,7 +109,6 @@ TEST(a_fetch_waits_for_who_is_not_ready)
 	ready(n);
 	answer(n, 2, expect_asked(&n->nodes[2], 5), 0, "x");
 	expect_fetched(&n->nodes[0], 1, 0, "x", "");
-	net_destroy(n);
 }
 
 TEST(a_fetch_of_nobody_is_refused)
@@ -125,7 +123,6 @@ TEST(a_fetch_of_nobody_is_refused)
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.status, -EINVAL);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 TEST(a_fetch_ends_with_its_rank)
@@ -139,7 +136,6 @@ TEST(a_fetch_ends_with_its_rank)
 	net_run(n);
 	expect_fetched(&n->nodes[0], 1, -ECONNRESET, "",
 		       "rank 5 (node n2) exited without finalizing PMIx");
-	net_destroy(n);
 }
 
 /* Data that the rank has committed is there, or never will be. */
@@ -160,7 +156,6 @@ TEST(fetch_of_ended_rank_has_a_limit)
 	assert_true(hear(&n->nodes[0], &m, &b));
 	assert_int_equal(m.status, -ENOENT);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 TEST(fetch_of_rank_that_ended_without_pmix_fails)
@@ -178,7 +173,6 @@ TEST(fetch_of_rank_that_ended_without_pmix_fails)
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.status, -EIO);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 TEST(a_fetch_ends_with_who_serves_the_rank)
@@ -195,7 +189,6 @@ TEST(a_fetch_ends_with_who_serves_the_rank)
 	expect_fetched(&n->nodes[0], 1, -ECONNRESET, "", "PMIx server of node n2 died");
 	fetch(n, 0, 2, 5);
 	assert_true(n->nodes[0].pmix.len > 0);
-	net_destroy(n);
 }
 
 /* ---- names ---- */
@@ -288,7 +281,6 @@ TEST(published_names_are_found)
 	expect_named(n, 3, 3, -ENOENT, 0);
 	ask_names(n, 0, 4, NAMES_UNPUBLISH, 0);
 	expect_named(n, 0, 4, 0, 0);
-	net_destroy(n);
 }
 
 TEST(without_srun_nothing_is_found)
@@ -301,7 +293,6 @@ TEST(without_srun_nothing_is_found)
 	expect_unnamed(n, 3, 1, -ENOTCONN, "it was killed");
 	ask_names(n, 3, 2, NAMES_LOOKUP, 1);
 	expect_unnamed(n, 3, 2, -ENOTCONN, "");
-	net_destroy(n);
 }
 
 TEST(request_without_an_answer_is_a_wait)
@@ -320,7 +311,6 @@ TEST(request_without_an_answer_is_a_wait)
 	exit_of(n, 5, NULL);
 	assert_false(pmi_server_waits(server));
 	assert_true(pmi_server_ended(server) > ended);
-	net_destroy(n);
 }
 
 TEST(connection_names_the_namespace_that_has_not_come)
@@ -336,7 +326,6 @@ TEST(connection_names_the_namespace_that_has_not_come)
 	say_names(n, 5, 1, &r);
 	pmi_server_tell_wait(net_node_of(n, 5)->server, 60, text);
 	assert_string_equal(text, "lookup of a name, or connection by rank 5 (node n2): 60 s, processes of pmi2x.7.1 have not come");
-	net_destroy(n);
 }
 
 /* pmixd waits for the answer until the rank exits. */
@@ -352,7 +341,6 @@ TEST(end_of_pmi_fd_drops_no_request_of_pmix)
 	assert_silence(net_node_of(n, 5));
 	exit_of(n, 5, NULL);
 	expect_unnamed(n, 5, 1, -ENOTCONN, "");
-	net_destroy(n);
 }
 
 TEST(requests_about_names_that_cannot_be_are_refused)
@@ -370,7 +358,6 @@ TEST(requests_about_names_that_cannot_be_are_refused)
 		ask_names(n, 5, id, NAMES_LOOKUP, 1);
 	expect_unnamed(n, 5, RANK_WAITS, -ENOSPC, "");
 	assert_silence(net_node_of(n, 5));
-	net_destroy(n);
 }
 
 /* Waits for what rank 3 of the step, and with it no other, is to publish. */
@@ -425,7 +412,6 @@ TEST(nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended)
 	assert_silence(net_node_of(n, 5));
 	exit_of(n, 3, &(struct pmi_exit){ .status = 0 });
 	expect_that_rank_3_has_ended(n);
-	net_destroy(n);
 }
 
 TEST(nobody_waits_for_the_first_rank_to_start_that_has_ended)
@@ -440,7 +426,7 @@ TEST(nobody_waits_for_the_first_rank_to_start_that_has_ended)
 		exit_of(n, 0, &ends[bad]);
 		assert_int_equal(n->ready, !bad);
 		assert_string_equal(n->not_ready, bad ? "rank 0 (node n0) exited with exit code 3 without starting PMI" : "");
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -456,7 +442,6 @@ TEST(lookup_of_an_exited_rank_is_dropped)
 		assert_true(hear(&n->nodes[2], &m, &b));
 	assert_int_equal(m.id, 1);
 	assert_true(m.status < 0);
-	net_destroy(n);
 }
 
 /* ---- spawn ---- */
@@ -513,7 +498,6 @@ TEST(a_spawn_is_answered_with_its_namespace)
 	expect_spawned(n, 5, 8, -ENOTCONN, "no room");
 	assert_int_equal(say(net_node_of(n, 5), &none), 0);
 	expect_spawned(n, 5, 9, -EPROTO, strerror(EPROTO));
-	net_destroy(n);
 }
 
 /* Also if the rank exits well, and its step goes on. */
@@ -532,5 +516,4 @@ TEST(nobody_waits_for_a_rank_that_has_spawned_and_ended)
 		exit_of(n, rank, &(struct pmi_exit){ .status = 0 });
 	}
 	expect_that_rank_3_has_ended(n);
-	net_destroy(n);
 }

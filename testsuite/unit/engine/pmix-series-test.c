@@ -32,7 +32,6 @@ TEST(killed_program_fails_the_fence_that_others_wait_in)
 	enter_nodes(n, 2, 4);
 	net_run(n);
 	assert_all_ended(n, 2, 4);
-	net_destroy(n);
 }
 
 /* The rank starts its next program before the end of the one before is reported. */
@@ -57,7 +56,6 @@ TEST(next_program_of_a_killed_one_meets_its_own_kind_only)
 	enter_node(&n->nodes[1], 2, NULL, 0, 4);
 	net_run(n);
 	assert_ended(&n->nodes[2], 1, givers, 5, 4);
-	net_destroy(n);
 }
 
 /* pmi2x-pmixd has refused the fence, and the program finalized all the same. */
@@ -72,7 +70,6 @@ TEST(program_that_missed_a_fence_is_counted)
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
-	net_destroy(n);
 }
 
 TEST(different_programs_on_a_node_enter_nothing_together)
@@ -94,7 +91,6 @@ TEST(different_programs_on_a_node_enter_nothing_together)
 	enter_nodes(n, 2, 4);
 	net_run(n);
 	assert_all_ended(n, 2, 4);
-	net_destroy(n);
 }
 
 TEST(killed_member_of_a_subset_is_missed)
@@ -113,7 +109,6 @@ TEST(killed_member_of_a_subset_is_missed)
 	net_run(n);
 	assert_ended(&n->nodes[0], 2, members, 3, 4);
 	assert_ended(&n->nodes[2], 2, members, 3, 4);
-	net_destroy(n);
 }
 
 /* libpmix does not say that the other rank's program waits for it. */
@@ -136,7 +131,7 @@ static void assert_missed_rank_is_named(bool fences)
 	assert_true(pmi_server_waits(n->nodes[0].server));
 	pmi_server_tell_wait(n->nodes[0].server, 60, text);
 	assert_non_null(strstr(text, "may wait in a fence of all ranks: rank 3 (node n0) exited"));
-	net_destroy(n);
+	unit_end(n);
 }
 
 TEST(rank_that_ended_before_the_program_of_others_is_named)
@@ -154,5 +149,4 @@ TEST(end_of_no_session_is_ignored)
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
-	net_destroy(n);
 }

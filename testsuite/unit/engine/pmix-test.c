@@ -45,7 +45,6 @@ TEST(hello_is_answered_with_the_namespace)
 	buf_free(&b);
 	pmi_server_topology(node->server, "/later.xml");
 	assert_silence(node);
-	net_destroy(n);
 }
 
 TEST(a_spawned_step_has_a_parent_and_is_ready)
@@ -71,7 +70,6 @@ TEST(a_spawned_step_has_a_parent_and_is_ready)
 	assert_int_equal(n->ready, 0);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	assert_int_equal(n->ready, 1);
-	net_destroy(n);
 }
 
 TEST(another_version_is_refused)
@@ -84,7 +82,6 @@ TEST(another_version_is_refused)
 	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
 	assert_int_equal(say(&n->nodes[0], &m), -EPROTO);
 	assert_non_null(strstr(buf_cstr(&n->log), "the same release"));
-	net_destroy(n);
 }
 
 /* ---- fences of all ---- */
@@ -98,7 +95,6 @@ TEST(a_fence_gathers_what_ranks_give)
 		net_run(n);
 		assert_all_ended(n, id, 10);
 	}
-	net_destroy(n);
 }
 
 TEST(a_fence_waits_for_every_node)
@@ -115,7 +111,6 @@ TEST(a_fence_waits_for_every_node)
 	net_run(n);
 	assert_all_ended(n, 1, 4);
 	assert_int_equal(pmi_server_pending(n->nodes[0].server), 0);
-	net_destroy(n);
 }
 
 TEST(several_fences_may_be_under_way)
@@ -131,7 +126,6 @@ TEST(several_fences_may_be_under_way)
 		assert_ended(&n->nodes[i], 7, givers, 5, 3);
 		assert_ended(&n->nodes[i], 5, givers, 5, 4);
 	}
-	net_destroy(n);
 }
 
 TEST(large_data_arrive_whole)
@@ -145,7 +139,7 @@ TEST(large_data_arrive_whole)
 		enter_nodes(n, 1, BIG);
 		net_run(n);
 		assert_all_ended(n, 1, BIG);
-		net_destroy(n);
+		unit_end(n);
 	}
 }
 
@@ -161,7 +155,6 @@ TEST(pmi_and_pmix_do_not_count_together)
 	net_run(n);
 	assert_all_ended(n, 1, 8);
 	assert_non_null(net_pmi1(n, NET_RANKS - 1, "cmd=barrier_in"));
-	net_destroy(n);
 }
 
 /* ---- fences of some ---- */
@@ -187,7 +180,6 @@ TEST(fence_of_some_ranks_completes)
 	assert_ended(&n->nodes[2], 3, gave, 3, 7);
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		assert_silence(&n->nodes[i]);
-	net_destroy(n);
 }
 
 TEST(fence_of_some_ranks_fails_when_one_exits)
@@ -206,7 +198,6 @@ TEST(fence_of_some_ranks_fails_when_one_exits)
 	enter_node(&n->nodes[2], 2, others, 2, 6);
 	net_run(n);
 	assert_ended(&n->nodes[0], 2, others, 2, 6);
-	net_destroy(n);
 }
 
 /* ---- groups ---- */
@@ -230,7 +221,6 @@ TEST(groups_are_told_apart_by_name)
 		assert_ended(&n->nodes[i], 1 + swapped, givers, 5, 3);
 		assert_ended(&n->nodes[i], 2 - swapped, givers, 5, 5);
 	}
-	net_destroy(n);
 }
 
 TEST(a_group_is_no_fence)
@@ -251,7 +241,6 @@ TEST(a_group_is_no_fence)
 	assert_ended(&n->nodes[1], 6, some, 2, 5);
 	assert_silence(&n->nodes[0]);
 	assert_silence(&n->nodes[1]);
-	net_destroy(n);
 }
 
 /* Connections of all ranks in different order than their fence, and of some. */
@@ -280,7 +269,6 @@ TEST(processes_connect_and_disconnect)
 	net_run(n);
 	assert_ended(&n->nodes[0], 3, some, 0, 0);
 	assert_ended(&n->nodes[1], 5, some, 0, 0);
-	net_destroy(n);
 }
 
 TEST(a_name_may_be_as_long_as_a_tag_of_mpi)
@@ -293,7 +281,6 @@ TEST(a_name_may_be_as_long_as_a_tag_of_mpi)
 		enter_named(&n->nodes[i], 1, PMIX_OP_CONSTRUCT, name, NULL, 0, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
-	net_destroy(n);
 }
 
 TEST(a_group_fails_when_a_member_goes)
@@ -316,7 +303,6 @@ TEST(a_group_fails_when_a_member_goes)
 	enter_named(&n->nodes[2], 7, PMIX_OP_DESTRUCT, "all", NULL, 0, 6);
 	net_run(n);
 	assert_failed(&n->nodes[2], 7, "rank 4 (node n1)");
-	net_destroy(n);
 }
 
 /* ---- events ---- */
@@ -364,7 +350,6 @@ TEST(an_event_comes_to_the_other_nodes)
 	net_run(n);
 	assert_silence(&n->nodes[1]);
 	assert_non_null(strstr(buf_cstr(&n->log), "cannot send a PMIx event"));
-	net_destroy(n);
 }
 
 /* ---- what cannot be ---- */
@@ -379,7 +364,7 @@ static void refuse(struct entering *e, const char *why)
 	enter_nodes(n, 4, 5);
 	net_run(n);
 	assert_all_ended(n, 4, 5);
-	net_destroy(n);
+	unit_end(n);
 }
 
 TEST(entries_that_cannot_be_are_refused)
@@ -440,7 +425,6 @@ TEST(an_id_serves_one_at_a_time)
 	assert_ended(&n->nodes[1], 3, givers, 5, 4);
 	enter_node(&n->nodes[1], 3, NULL, 0, 4);
 	assert_silence(&n->nodes[1]);
-	net_destroy(n);
 }
 
 TEST(pmixd_that_breaks_the_protocol_is_shut_out)
@@ -456,12 +440,11 @@ TEST(pmixd_that_breaks_the_protocol_is_shut_out)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(say(&n->nodes[0], &wrong[i]), -EPROTO);
 	assert_int_equal(say_bytes(&n->nodes[0], "x", 1), -EPROTO);
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(NULL);
 	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
 	assert_int_equal(say(&n->nodes[0], &(struct pmix_msg){
 				 .type = PMIX_MSG_READY }), -EPROTO);
-	net_destroy(n);
 }
 
 TEST(pmixd_reports_ranks_of_its_own_node_only)
@@ -481,7 +464,6 @@ TEST(pmixd_reports_ranks_of_its_own_node_only)
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
-	net_destroy(n);
 }
 
 /* ---- without memory ---- */
@@ -541,7 +523,7 @@ static bool one_failure(int number, enum pmix_op op, const uint32_t *members,
 		fail_msg("allocation %d: node 0 waits", number);
 	buf_free(&b);
 	buf_free(&data);
-	net_destroy(n);
+	unit_end(n);
 	return failed;
 }
 

@@ -125,11 +125,10 @@ TEST(slots_are_negotiated)
 	assert_null(strstr(net_init_ext(n, 1, 1), "slots"));
 	assert_int_equal(n->ranks[1].fds, 1);
 	assert_null(strstr(net_init_slots(n, 2, SLOTS_VERSION - 1), "slots"));
-	net_destroy(n);
+	unit_end(n);
 	n = net_create(&none); /* an agent that has none */
 	assert_null(strstr(net_init_slots(n, 1, SLOTS_VERSION), "slots"));
 	assert_int_equal(n->ranks[1].fds, 1);
-	net_destroy(n);
 }
 
 /* Ranks 1, 2 and 4 are on one node: 1 and 4 use slots, 2 its socket. */
@@ -171,7 +170,6 @@ TEST(both_ways_meet_in_one_fence)
 	buf_free(&b);
 	leave(&one);
 	leave(&four);
-	net_destroy(n);
 }
 
 /* The last of those that use slots always finds that it must wake the agent. */
@@ -206,7 +204,6 @@ TEST(the_last_one_wakes_the_agent)
 	leave(&one);
 	leave(&two);
 	leave(&four);
-	net_destroy(n);
 }
 
 /* Slot, socket and slot again, before the agent looks at all. */
@@ -244,7 +241,6 @@ TEST(the_order_of_a_rank_is_kept)
 	assert_non_null(strstr(net_read(n, 5), "thrid=1;rc=0;"));
 	buf_free(&b);
 	leave(&five);
-	net_destroy(n);
 }
 
 TEST(gathers_lie_where_the_reply_says)
@@ -275,7 +271,6 @@ TEST(gathers_lie_where_the_reply_says)
 				    "value of 5", 10);
 	}
 	leave(&five);
-	net_destroy(n);
 }
 
 static void expect_ring(const struct user *u, uint32_t cell, uint64_t place,
@@ -329,7 +324,6 @@ TEST(both_ways_meet_in_one_ring)
 	assert_int_equal(one.node->wakes, 2);
 	leave(&one);
 	leave(&four);
-	net_destroy(n);
 }
 
 /* Only who speaks PMI-2 by hand can show so much. */
@@ -355,7 +349,6 @@ TEST(a_value_that_does_not_fit_fails_the_ring)
 			    "the values of the neighbours in the ring: "
 			    "key or value too long");
 	leave(&five);
-	net_destroy(n);
 }
 
 TEST(odd_entries_are_answered)
@@ -379,7 +372,6 @@ TEST(odd_entries_are_answered)
 	assert_int_equal(reply(&five, 2)->rc, PMI_RC_INVALID_SIZE);
 	assert_int_equal(pmi_server_pending(five.node->server), 0);
 	leave(&five);
-	net_destroy(n);
 }
 
 /* A count that says more, or less, than there is costs nothing but time. */
@@ -399,7 +391,6 @@ TEST(forged_counts_do_no_harm)
 	pmi_server_slots_input(five.node->server); /* after a second */
 	assert_int_equal(pmi_server_pending(five.node->server), 1);
 	leave(&five);
-	net_destroy(n);
 }
 
 TEST(a_failure_reaches_the_slots)
@@ -424,7 +415,6 @@ TEST(a_failure_reaches_the_slots)
 	leave(&one);
 	leave(&two);
 	leave(&four);
-	net_destroy(n);
 }
 
 /* An entry that a rank put into its slot before it died still counts. */
@@ -454,7 +444,6 @@ TEST(the_last_entry_of_a_rank_counts)
 	leave(&one);
 	leave(&two);
 	leave(&four);
-	net_destroy(n);
 }
 
 TEST(a_second_program_starts_anew)
@@ -476,7 +465,6 @@ TEST(a_second_program_starts_anew)
 	pmi_server_slots_input(five.node->server);
 	assert_int_equal(pmi_server_pending(five.node->server), 1);
 	leave(&five);
-	net_destroy(n);
 }
 
 /* The first gather has what rank 5 entered first, or it has failed. */
@@ -525,7 +513,7 @@ static bool one_failure(uint32_t fail)
 	for (uint32_t r = 0; r < 5; r++)
 		expect_first(n, r, net_read(n, r));
 	leave(&five);
-	net_destroy(n);
+	unit_end(n);
 	return refused;
 }
 

@@ -27,7 +27,6 @@ TEST(names_are_shared_by_both_protocols)
 			    "cmd=name-unpublish-response;rc=0;");
 	assert_non_null(strstr(net_pmi1(n, 0, "cmd=lookup_name service=s"),
 			       " info=fail msg="));
-	net_destroy(n);
 }
 
 TEST(a_spawn_is_answered_when_it_has_ended)
@@ -43,7 +42,7 @@ TEST(a_spawn_is_answered_when_it_has_ended)
 	assert_string_equal(net_read(n, 4),
 			    "cmd=spawn-response;thrid=9;rc=0;jobid=17.3;"
 			    "nerrs=0;");
-	net_destroy(n);
+	unit_end(n);
 }
 
 TEST(a_pmi1_spawn_of_two_commands_has_one_answer)
@@ -63,7 +62,7 @@ TEST(a_pmi1_spawn_of_two_commands_has_one_answer)
 	net_run(n);
 	assert_string_equal(net_read(n, 0),
 			    "cmd=spawn_result rc=-1 info=fail msg=no_room");
-	net_destroy(n);
+	unit_end(n);
 }
 
 TEST(a_broken_pmi1_spawn_has_one_answer)
@@ -80,7 +79,6 @@ TEST(a_broken_pmi1_spawn_has_one_answer)
 	assert_null(net_pmi1(n, 0, "mcmd=spawn\nnprocs=2\nexecname=b\n"
 				   "totspawns=1\nspawnssofar=1\nendcmd"));
 	assert_int_equal(n->spawn_procs, 2);
-	net_destroy(n);
 }
 
 TEST(an_abort_reaches_srun_and_is_not_answered)
@@ -98,7 +96,6 @@ TEST(an_abort_reaches_srun_and_is_not_answered)
 			    "cmd=barrier_failed rc=14 info=fail "
 			    "msg=fence_0_failed:_rank_5_(node_n2)_aborted:_"
 			    "no?way");
-	net_destroy(n);
 }
 
 TEST(a_pmi2_abort_may_carry_its_exit_code)
@@ -108,7 +105,6 @@ TEST(a_pmi2_abort_may_carry_its_exit_code)
 	net_init2(n, 4);
 	assert_null(net_pmi2(n, 4, "cmd=abort;isworld=TRUE;exitcode=9;msg=x;"));
 	assert_int_equal(n->abort_code, 9);
-	net_destroy(n);
 }
 
 TEST(an_abort_of_one_rank_leaves_the_step)
@@ -118,7 +114,6 @@ TEST(an_abort_of_one_rank_leaves_the_step)
 	net_init2(n, 5);
 	assert_null(net_pmi2(n, 5, "cmd=abort;isworld=FALSE;msg=only me;"));
 	assert_string_equal(n->abort_text, "");
-	net_destroy(n);
 }
 
 TEST(without_srun_requests_fail)
@@ -135,7 +130,6 @@ TEST(without_srun_requests_fail)
 	assert_string_equal(net_pmi2(n, 0, "cmd=name-lookup;name=s;"),
 			    "cmd=name-lookup-response;rc=-1;"
 			    "errmsg=srun cannot be reached;");
-	net_destroy(n);
 }
 
 TEST(late_or_foreign_replies_are_harmless)
@@ -159,7 +153,6 @@ TEST(late_or_foreign_replies_are_harmless)
 					     b.len) < 0);
 	assert_true(pmi_server_control_input(n->nodes[0].server, "x", 1) < 0);
 	buf_free(&b);
-	net_destroy(n);
 }
 
 TEST(a_spawned_step_says_so)
@@ -177,5 +170,4 @@ TEST(a_spawned_step_says_so)
 	answer = net_init_ext(n, 2, 0);
 	assert_non_null(strstr(answer, "appnum=1;"));
 	assert_non_null(strstr(answer, "spawner-jobid=17.1;"));
-	net_destroy(n);
 }

@@ -25,7 +25,6 @@ TEST(ranks_that_ask_wait_for_the_host)
 	assert_string_equal(net_read(n, 2), HAS2 PATH ";");
 	assert_string_equal(net_pmi1(n, 4, GET), HAS1 PATH);
 	assert_int_equal(node->topology_wanted, 1);
-	net_destroy(n);
 }
 
 TEST(a_file_that_comes_late_is_for_who_asks_later)
@@ -43,7 +42,6 @@ TEST(a_file_that_comes_late_is_for_who_asks_later)
 	assert_string_equal(net_pmi1(n, 1, GET), HAS1 PATH);
 	pmi_server_topology(node->server, NULL);
 	assert_string_equal(net_pmi1(n, 1, GET), HAS1 PATH);
-	net_destroy(n);
 }
 
 TEST(alone_on_its_node_a_rank_gets_none)
@@ -53,7 +51,6 @@ TEST(alone_on_its_node_a_rank_gets_none)
 	net_init2(n, 5);
 	assert_string_equal(net_pmi2(n, 5, ATTR), HAS2 "unavailable;");
 	assert_int_equal(net_node_of(n, 5)->topology_wanted, 0);
-	net_destroy(n);
 }
 
 TEST(exited_rank_is_not_answered)
@@ -69,5 +66,4 @@ TEST(exited_rank_is_not_answered)
 	pmi_server_topology(node->server, PATH);
 	assert_null(net_read(n, 1));
 	assert_string_equal(net_read(n, 2), HAS1 PATH);
-	net_destroy(n);
 }
