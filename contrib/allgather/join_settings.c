@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the settings for joining from the environment. */
-#include <stdio.h>
 #include <string.h>
 
 #include "join.h"

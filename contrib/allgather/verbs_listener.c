@@ -3,7 +3,6 @@
 #include "verbs_listener.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 

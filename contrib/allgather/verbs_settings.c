@@ -2,8 +2,6 @@
 /* Reads the settings of the verbs transport from the environment. */
 #include "verbs_port.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "settings.h"

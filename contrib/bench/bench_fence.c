@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #define MANY_ROUNDS 10 /* with MANY_BATCH fences in each */
 #define MANY_BATCH 10

@@ -3,7 +3,6 @@
 #include "bench_rank.h"
 
 #include <stdint.h>
-#include <stdio.h>
 
 #define FETCH_SECONDS 0.1 /* of fetches in one round */
 

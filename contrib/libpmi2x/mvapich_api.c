@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The names that MVAPICH2's start-up code looks for. */
-#include <errno.h>
 #include <string.h>
 
 #include "api.h"

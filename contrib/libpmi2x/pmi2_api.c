@@ -3,7 +3,6 @@
 #include "pmi2.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

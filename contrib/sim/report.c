@@ -2,7 +2,6 @@
 /* The table of phases, and what determined their ends. */
 #include "report.h"
 
-#include <string.h>
 #include <sys/resource.h>
 
 uint64_t report_own_memory(void)

@@ -2,7 +2,6 @@
 /* The loop of the simulation, processors of nodes, programs of ranks. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "sim.h"
 

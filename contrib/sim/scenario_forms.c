@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lines of a scenario that are several words: operations and faults. */
-#include <stdio.h>
 #include <string.h>
 
 #include "libshm/records.h"

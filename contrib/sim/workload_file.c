@@ -3,7 +3,6 @@
  * Files of tasks: CSV whose first line names the columns, as pmi2x sim run --csv writes it.
  * An empty field has the default, and so has a column that is not there.
  */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

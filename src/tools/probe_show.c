@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe without operations: prints what the server offers. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pmi.h"

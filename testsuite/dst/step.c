@@ -2,7 +2,6 @@
 /* Makes the step of a plan, lets its faults happen, and ends it as Slurm does. */
 #include "testsuite/dst/step.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * check handles, what closes.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 

@@ -5,7 +5,6 @@
  */
 #include "head_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

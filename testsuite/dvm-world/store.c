@@ -2,7 +2,6 @@
 /* The journal of a head's process: store.h. */
 #include "store.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

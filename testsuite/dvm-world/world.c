@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BEGIN_MS (1000 * SECOND)
 #define LIMIT_MS (6 * 3600 * SECOND) /* a world that runs longer hangs */

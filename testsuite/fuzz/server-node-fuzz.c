@@ -6,7 +6,6 @@
  */
 #include "fuzz.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "fuzz-pmi.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "agent/pmix_stream.h"
-#include "libpmi/pmix_msg.h"
 
 /* The process that started it reports how it ended. */
 void pmix_link_lost(struct service *s, const char *why)

@@ -2,7 +2,6 @@
 /* Carries messages of the store over the links, and tells it of ends. */
 #include "agent/step/store_link.h"
 
-#include <stdio.h>
 
 #define STORE_SHARE 4 /* the store may have this part of Pmi2xBufferLimit */
 

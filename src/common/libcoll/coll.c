@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void coll_send(struct coll *c, const struct coll_peer *peer,
 	       const struct coll_msg *msg, const struct payload_vec *body)

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

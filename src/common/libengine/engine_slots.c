@@ -11,8 +11,6 @@
  * goes, or enters over its socket, it looks into all slots and says anew how
  * many it needs.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "libengine/engine.h"
 #include "libengine/pending.h"

@@ -8,7 +8,6 @@
  * cannot be found is admitted.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records that a rank has put and that no fence has taken. */
-#include <errno.h>
 
 #include "libengine/engine.h"
 #include "libengine/rank.h"

@@ -2,13 +2,11 @@
 /* A rank's connection: messages out of bytes, dispatch, and its end; put and fence. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libengine/engine.h"
 #include "libengine/rank.h"
 #include "libengine/request.h"
-#include "libpmi/extension.h"
 #include "libshm/records.h"
 
 #define INPUT_KEEP 65536 /* bytes of an empty input buffer worth keeping */

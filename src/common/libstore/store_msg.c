@@ -3,7 +3,6 @@
 #include "libstore/store_msg.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * or starts one, which ends with its last client. The batch's directory and results
  * (batch_dir.h, batch_lines.h) have the state of earlier runs.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

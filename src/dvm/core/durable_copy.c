@@ -3,7 +3,6 @@
 #include "dvm/core/durable_private.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define CHUNK ((size_t)1 << 20) /* bytes of a write */
 

@@ -3,7 +3,6 @@
 #include "dvm/core/dvm_places.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libcoll/tree.h"

@@ -9,8 +9,6 @@
  */
 #include "dvm/core/head_private.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define OUT_MAX ((size_t)1 << 30) /* bytes of records that are not written */

@@ -6,7 +6,6 @@
 #include "dvm/core/ledger_private.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "libutil/array.h"
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct profile *node_profile_find(struct dvm_node *n, uint32_t number)
 {

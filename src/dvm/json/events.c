@@ -2,7 +2,6 @@
 /* Events that no request has asked for, or that answer one later. */
 #include "dvm/json/json_private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
 #include <uthash.h>
 
 #include "agent/pmix_stream.h"
-#include "helpers/pmixd/pmixd.h"
 #include "libio/fd.h"
 #include "libio/listener.h"
 #include "libio/owner.h"

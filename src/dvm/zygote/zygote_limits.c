@@ -7,7 +7,6 @@
  * descriptors are reserved for ranks between fork and exec: without a free descriptor the
  * start fails in this process, which can try again, and not in the rank.
  */
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "dvm/common/rlimits.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ranks of a part, one after another, each with its share of the part's resources. */
-#include <errno.h>
 #include <string.h>
 
 #include "dvm/zygote/zygote.h"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define INFOS_MAX 1024 /* of an event: more are taken for none */
 

@@ -2,11 +2,9 @@
 /* Agents and srun: requests and replies through the tree, aborts, failures. */
 #include "unit.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "cluster.h"

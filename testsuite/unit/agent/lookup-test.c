@@ -2,7 +2,6 @@
 /* Agents whose resolver answers late, never, or that there is no such name. */
 #include "unit.h"
 
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 
 #include "agent/netinfo.h"
 

@@ -5,9 +5,7 @@
  */
 #include "unit.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

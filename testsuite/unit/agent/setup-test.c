@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/setup.h"
 #include "libconfine/host_msg.h"

@@ -5,9 +5,7 @@
  */
 #include "unit.h"
 
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

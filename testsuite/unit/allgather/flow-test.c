@@ -6,7 +6,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "bundle.h"
 #include "flow.h"

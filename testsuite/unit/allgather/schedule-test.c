@@ -2,7 +2,6 @@
 /* The schedule of the ring: properties that hold for 1 to 1,000 places. */
 #include "unit.h"
 
-#include <stdlib.h>
 
 #include "schedule.h"
 

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <stdlib.h>
 
 #include "tcp_address.h"
 

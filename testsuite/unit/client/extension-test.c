@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "server.h"

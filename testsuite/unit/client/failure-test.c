@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "server.h"
 #include "libpmi/extension.h"

@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "server.h"
 #include "pmi.h"

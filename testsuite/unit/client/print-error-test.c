@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "../../../contrib/libpmi2x/print_error.h"

@@ -2,7 +2,6 @@
 /* Answers of the server of the client library's tests to PMI-1. */
 #include "server-parts.h"
 
-#include <string.h>
 
 #include "unit.h"
 

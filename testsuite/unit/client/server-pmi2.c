@@ -3,7 +3,6 @@
 #include "server-parts.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "libpmi/extension.h"

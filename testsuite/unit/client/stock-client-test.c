@@ -8,10 +8,8 @@
 #include "unit.h"
 
 #include <dlfcn.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "../../../contrib/libpmi2x/clique.h"
 #include "../../../contrib/libpmi2x/text.h"

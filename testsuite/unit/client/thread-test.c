@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "server.h"
 #include "pmi2.h"

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "bed.h"
 

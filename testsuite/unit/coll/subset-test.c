@@ -7,8 +7,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "bed.h"
 #include "libcoll/coll_private.h"

@@ -2,7 +2,6 @@
 /* Tree arithmetic: properties that hold for every size and width. */
 #include "unit.h"
 
-#include <stdlib.h>
 
 #include "libcoll/tree.h"
 

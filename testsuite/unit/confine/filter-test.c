@@ -7,7 +7,6 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -5,7 +5,6 @@
  */
 #include "played.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 

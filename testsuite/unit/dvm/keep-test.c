@@ -2,7 +2,6 @@
 /* Complete output of tasks that print more than a result has. */
 #include "bed.h"
 
-#include <stdlib.h>
 
 #define SUBMIT \
 	"{'op':'submit','profile':{'id':'o','cwd':'/','env':{},'outputs':'/outputs'},'tasks':[%s]}"

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "dvm/core/ledger.h"
 

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "dvm/core/dvm_msg.h"
 #include "unit.h"
 
-#include <signal.h>
 
 #include "wrap-memory.h"
 

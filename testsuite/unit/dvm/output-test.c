@@ -2,8 +2,6 @@
 /* Windows of forwarded output: whose tasks wait for a client that does not read. */
 #include "bed.h"
 
-#include <signal.h>
-#include <stdlib.h>
 
 #include "dvm/core/head_private.h"
 

@@ -6,8 +6,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "dvm/core/queue.h"
 

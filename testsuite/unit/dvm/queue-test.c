@@ -2,8 +2,6 @@
 /* The queue of a DVM: who starts next, who may pass, and who may not any more. */
 #include "unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
 
 #include "dvm/core/queue.h"
 

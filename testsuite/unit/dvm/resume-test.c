@@ -2,7 +2,6 @@
 /* Heads that are lost, and others that go on with their journal. */
 #include "resume-bed.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 TEST(ended_tasks_stay_ended_and_the_others_go_on)

@@ -6,7 +6,6 @@
 #include "played.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "wrap-memory.h"

@@ -2,7 +2,6 @@
 /* Standard input of a task, as JSON. */
 #include "unit.h"
 
-#include <stdlib.h>
 
 #include "dvm/core/dvm_msg.h"
 #include "dvm/json/text.h"

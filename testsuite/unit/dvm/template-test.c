@@ -2,7 +2,6 @@
 /* Values in place of words in arguments. */
 #include "unit.h"
 
-#include <stdlib.h>
 
 #include "dvm/cli/template.h"
 

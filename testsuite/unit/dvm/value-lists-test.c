@@ -2,8 +2,6 @@
 /* All combinations of values from several lists. */
 #include "unit.h"
 
-#include <stdio.h>
-#include <string.h>
 
 #include "dvm/cli/value_lists.h"
 

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #include "libcoll/fetch.h"
-#include "libpmi/extension.h"
 #include "libshm/records.h"
 
 #define FETCH "cmd=pmi2x-fetch;key=k;"

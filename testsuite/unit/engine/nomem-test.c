@@ -5,8 +5,6 @@
  */
 #include "net.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "wrap-memory.h"
 

@@ -2,7 +2,6 @@
 /* PMIx programs of a rank that follow one another, and those that were killed. */
 #include "pmix-bed.h"
 
-#include <errno.h>
 
 #define LEFT "the PMIx program of rank 5 (node n2) has ended without PMIx_Finalize"
 

@@ -3,7 +3,6 @@
 #include "pmix-bed.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "libpmi/pmix_nspace.h"
 #include "scarce-memory.h"

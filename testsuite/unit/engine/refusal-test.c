@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #include "libengine/pmi_server.h"
-#include "libpmi/control.h"
 #include "libpmi/message.h"
 #include "libpmi/step_services.h"
 #include "refusal.h"

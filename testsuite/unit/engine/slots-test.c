@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "libpmi/extension.h"
 #include "libshm/records.h"
 
 void *__real_malloc(size_t size);

@@ -2,7 +2,6 @@
 /* Answers of srun, through a real launcher: names, spawn, abort, its loss. */
 #include "net.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 TEST(names_are_shared_by_both_protocols)

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <string.h>
 
 #include "helpers/pmixd/client_hello.h"
 

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "helpers/pmixd/names.h"
 #include "helpers/pmixd/server_internal.h"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "helpers/pmixd/server_internal.h"
 #include "helpers/pmixd/upcalls.h"

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "libcoll/fetch.h"
 #include "libio/frames.h"

@@ -2,7 +2,6 @@
 /* Files of srun --multi-prog, sound and damaged. */
 #include "unit.h"
 
-#include <stdio.h>
 
 #include "multi_prog.h"
 

@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "socket_name.h"
 

@@ -2,12 +2,10 @@
 /* Sockets that a killed slurmstepd leaves are removed, and nothing else. */
 #include "unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"

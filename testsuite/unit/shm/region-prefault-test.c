@@ -4,7 +4,6 @@
 
 #include "unit.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

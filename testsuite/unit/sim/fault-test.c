@@ -7,7 +7,6 @@
 #include "unit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "libcoll/tree.h"
 #include "sim.h"

@@ -2,7 +2,6 @@
 /* The simulator's clockwork: order of events, distances, times of messages. */
 #include "unit.h"
 
-#include <stdio.h>
 
 #include "contents.h"
 #include "events.h"

@@ -5,7 +5,6 @@
  */
 #include "unit.h"
 
-#include <errno.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <sys/socket.h>

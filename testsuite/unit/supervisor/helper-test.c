@@ -3,11 +3,8 @@
 #include "unit.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <semaphore.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -2,7 +2,6 @@
 /* Bytes as text of 64 characters, and back. */
 #include "unit.h"
 
-#include <string.h>
 
 #include "libutil/base64.h"
 

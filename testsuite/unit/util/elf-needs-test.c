@@ -5,8 +5,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libutil/elf_needs.h"
 

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "libutil/hash.h"
 

@@ -2,7 +2,6 @@
 /* Packed fields: round trip, byte order, and every truncation refused. */
 #include "unit.h"
 
-#include <string.h>
 
 #include "libutil/pack.h"
 
