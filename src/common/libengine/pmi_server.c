@@ -108,6 +108,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	s->pmix.service = PMIX_SERVICE_LOST; /* nothing more is sent to it */
 	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
 		rank_drop(&s->sessions[i]);
+		requests_drop(&s->sessions[i], true);
 		buf_free(&s->sessions[i].input);
 		buf_free(&s->sessions[i].aside);
 	}
