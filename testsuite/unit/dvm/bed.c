@@ -236,12 +236,11 @@ static void signal_part(void *arg, uint32_t part, int number)
 
 static void say_hello(struct fake_node *n)
 {
-	char name[8];
 	const struct dvm_register r = {
 		.version = DVM_VERSION,
 		.has = { .cores = CORES, .memory = 1000 },
 		.port = (uint16_t)(1000 + n->number),
-		.name = { name, (size_t)sprintf(name, "n%u", n->number) },
+		.name = { n->node_name, (size_t)sprintf(n->node_name, "n%u", n->number) },
 		.build = { "test", 4 },
 	};
 

@@ -32,6 +32,7 @@ struct bed;
 struct fake_node {
 	struct bed *bed;
 	uint32_t number;
+	char node_name[8]; /* of which the node keeps the address */
 	struct dvm_node *node;
 	struct queue_of_bytes down, up;
 	struct starts starts;
