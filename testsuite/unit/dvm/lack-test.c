@@ -186,7 +186,6 @@ TEST(process_that_lacked_something_has_not_run_too_long)
 	end_process(b, 2, 0);
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
-	bed_destroy(b);
 }
 
 TEST(task_whose_processes_always_lack_something_fails)
