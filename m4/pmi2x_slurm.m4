@@ -3,13 +3,17 @@
 # and refuse what would give a plugin that Slurm refuses, or one that sees
 # Slurm's records at the wrong offsets.
 #
-# Sets BUILD_PLUGIN, SLURM_CPPFLAGS, slurm_plugindir, pmi2x_slurm_summary.
+# Sets BUILD_PLUGIN, BUILD_FOR_SLURM (what the plugin needs), SLURM_CPPFLAGS, slurm_plugindir, pmi2x_slurm_summary.
 
 AC_DEFUN([PMI2X_SLURM], [
   AC_ARG_WITH([slurm],
     [AS_HELP_STRING([--without-slurm], [build everything but the Slurm plugin])
 AS_HELP_STRING([--with-slurm=PREFIX],
-      [where Slurm is installed, when not in a system directory])],
+      [where Slurm is installed, when not in a system directory])
+AS_HELP_STRING([--with-slurm=source],
+      [build the plugin for the source tree of a Slurm that is not installed])
+AS_HELP_STRING([--with-slurm=separate],
+      [build what the plugin needs, but not the plugin])],
     [], [with_slurm=yes])
   AC_ARG_WITH([slurm-source],
     [AS_HELP_STRING([--with-slurm-source=DIR],
@@ -34,9 +38,14 @@ AS_HELP_STRING([--with-slurm=PREFIX],
   pmi2x_slurm_summary="not built (--without-slurm)"
   DISTCHECK_SLURM=--without-slurm
   AC_SUBST([DISTCHECK_SLURM])
-  AS_IF([test "$with_slurm" != no], [
-    _PMI2X_SLURM_INSTALLED
-    _PMI2X_SLURM_SOURCE
+  AS_CASE([$with_slurm], [no], [], [separate],
+    [pmi2x_slurm_summary="built separately"
+     DISTCHECK_SLURM=--with-slurm=separate], [
+    AS_IF([test "$with_slurm" = source], [_PMI2X_SLURM_SOURCE],
+      [_PMI2X_SLURM_INSTALLED
+       _PMI2X_SLURM_SOURCE
+       _PMI2X_SLURM_SAME])
+    _PMI2X_SLURM_KNOWN
     _PMI2X_SLURM_LAYOUT
     build_plugin=yes
     SLURM_TREE=`cd "$with_slurm_source" && pwd`
@@ -44,6 +53,7 @@ AS_HELP_STRING([--with-slurm=PREFIX],
     pmi2x_slurm_summary="for Slurm $pmi2x_slurm_version"
   ])
   AM_CONDITIONAL([BUILD_PLUGIN], [test "$build_plugin" = yes])
+  AM_CONDITIONAL([BUILD_FOR_SLURM], [test "$with_slurm" != no])
 ])
 
 # Version of the installed headers (pmi2x_slurm_version), and of the programs,
@@ -67,8 +77,6 @@ AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
     $(( pmi2x_slurm_number >> 16 )) \
     $(( pmi2x_slurm_number >> 8 & 255 )) $(( pmi2x_slurm_number & 255 ))`
   AC_MSG_RESULT([$pmi2x_slurm_version])
-  AS_CASE([$pmi2x_slurm_version], [22.05.*|23.02.*|23.11.*|24.05.*|24.11.*|25.05.*|25.11.*|26.05.*], [],
-    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only those from 22.05 to 26.05: run the system tests before you rely on it])])
 
   AC_PATH_PROG([PMI2X_SLURMD], [slurmd], [], [$pmi2x_slurm_path])
   AC_PATH_PROG([PMI2X_SRUN], [srun], [], [$pmi2x_slurm_path])
@@ -87,7 +95,12 @@ AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
     [AC_MSG_ERROR([the installed Slurm programs are version $pmi2x_programs, but the headers are version $pmi2x_slurm_version: Slurm would refuse the plugin. Install the development files of version $pmi2x_programs])])
 ])
 
-# The source tree, and that its version is the installed one.
+AC_DEFUN([_PMI2X_SLURM_KNOWN], [
+  AS_CASE([$pmi2x_slurm_version], [22.05.*|23.02.*|23.11.*|24.05.*|24.11.*|25.05.*|25.11.*|26.05.*], [],
+    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only those from 22.05 to 26.05: run the system tests before you rely on it])])
+])
+
+# The source tree, and its version (pmi2x_source_version).
 AC_DEFUN([_PMI2X_SLURM_SOURCE], [
   AS_IF([test -z "$with_slurm_source"], [with_slurm_source=$SLURM_SOURCE])
   AS_IF([test -z "$with_slurm_source" && test -d ./slurm-source],
@@ -96,7 +109,7 @@ AC_DEFUN([_PMI2X_SLURM_SOURCE], [
   AC_MSG_CHECKING([for the Slurm source tree])
   AS_CASE([$with_slurm_source],
     [""|yes|no], [AC_MSG_RESULT([not given])
-      AC_MSG_ERROR([the plugin needs the source tree of Slurm $pmi2x_slurm_version. $pmi2x_remedy; or build without the plugin with --without-slurm])],
+      AC_MSG_ERROR([the plugin needs the source tree of Slurm${pmi2x_slurm_version:+ $pmi2x_slurm_version}. $pmi2x_remedy; or build without the plugin with --without-slurm])],
     [/*], [],
     [with_slurm_source=`pwd`/$with_slurm_source])
   AC_MSG_RESULT([$with_slurm_source])
@@ -106,8 +119,7 @@ AC_DEFUN([_PMI2X_SLURM_SOURCE], [
   AC_MSG_CHECKING([for the version of the Slurm source tree])
   pmi2x_source_version=`$SED -n 's/^ *Version:@<:@@<:@:space:@:>@@:>@*//p' "$with_slurm_source/META" | $SED 1q`
   AC_MSG_RESULT([$pmi2x_source_version])
-  AS_IF([test "$pmi2x_source_version" != "$pmi2x_slurm_version"],
-    [AC_MSG_ERROR([the source tree is Slurm $pmi2x_source_version, but Slurm $pmi2x_slurm_version is installed, which would refuse the plugin. $pmi2x_remedy])])
+  AS_IF([test "$with_slurm" = source], [pmi2x_slurm_version=$pmi2x_source_version])
   AS_IF([test ! -f "$with_slurm_source/config.h"],
     [AC_MSG_ERROR([$with_slurm_source has not been configured: $srcdir/contrib/build/slurm-source "$with_slurm_source" prepares it])])
 
@@ -120,6 +132,12 @@ AC_DEFUN([_PMI2X_SLURM_SOURCE], [
   # -iquote comes before the -I of our own config.h. Not -isystem for the other:
   # what is a system directory, too, the compiler leaves out of -iquote.
   SLURM_CPPFLAGS="-iquote $with_slurm_source $SLURM_CPPFLAGS -I$with_slurm_source"
+])
+
+# That the source tree is that of the installed Slurm.
+AC_DEFUN([_PMI2X_SLURM_SAME], [
+  AS_IF([test "$pmi2x_source_version" != "$pmi2x_slurm_version"],
+    [AC_MSG_ERROR([the source tree is Slurm $pmi2x_source_version, but Slurm $pmi2x_slurm_version is installed, which would refuse the plugin. $pmi2x_remedy])])
 ])
 
 # That the headers compile and declare what the plugin calls as it calls it, that
@@ -142,11 +160,11 @@ AC_DEFUN([_PMI2X_SLURM_LAYOUT], [
 
   AC_MSG_CHECKING([for libslurmfull.so])
   pmi2x_slurmfull=
-  for pmi2x_dir in "$with_slurm"/lib*/slurm /usr/lib/*/slurm-wlm /usr/lib/*/slurm \
+  AS_IF([test "$with_slurm" != source], [for pmi2x_dir in "$with_slurm"/lib*/slurm /usr/lib/*/slurm-wlm /usr/lib/*/slurm \
       /usr/lib64/slurm /usr/lib/slurm /usr/lib/slurm-wlm; do
     AS_IF([test -z "$pmi2x_slurmfull" && test -f "$pmi2x_dir/libslurmfull.so"],
       [pmi2x_slurmfull=$pmi2x_dir/libslurmfull.so])
-  done
+  done])
   AC_MSG_RESULT([${pmi2x_slurmfull:-none here, its symbols are not checked}])
   SLURMFULL=$pmi2x_slurmfull
   AS_IF([test -n "$pmi2x_slurmfull"], [_PMI2X_SLURM_SYMBOLS])

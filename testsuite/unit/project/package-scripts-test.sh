@@ -23,9 +23,9 @@ END
 cp "$dir/systemctl" "$dir/deb-systemd-invoke"
 chmod +x "$dir"/*systemd* "$dir/systemctl"
 
-sed -n '/^%post plugin$/,/^%post libs/{/^%/!p}' \
-	"$srcdir/contrib/packaging/pmi2x.spec.in" >"$dir/rpm.in"
-cp "$srcdir/debian/pmi2x-plugin.postinst" "$dir/deb.in"
+sed -n '/^%post$/,/^%files/{/^%/!p}' \
+	"$srcdir/contrib/packaging/pmi2x-plugin.spec.in" >"$dir/rpm.in"
+cp "$srcdir/contrib/packaging/plugin-deb/plugin.postinst" "$dir/deb.in"
 
 run() { # KIND UNIT...
 	kind=$1

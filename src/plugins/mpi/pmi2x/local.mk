@@ -4,6 +4,8 @@ EXTRA_DIST += contrib/build/slurm-source src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 man_MANS =
 if BUILD_PLUGIN
 slurm_plugin_LTLIBRARIES = mpi_pmi2x.la
+endif
+if BUILD_FOR_SLURM
 pkglib_LTLIBRARIES += libpmi2x-srun.la
 man_MANS += src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 endif
