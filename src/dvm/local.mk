@@ -172,7 +172,7 @@ $(DVM_TREE).tar.xz: Makefile $(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_DE
 	$(AM_V_at)strip $(DVM_TREE)/bin/* $(DVM_TREE)/libexec/pmi2x/*
 	$(AM_V_at)cp -R $(addprefix $(srcdir)/,$(dist_dvm_python_DATA)) $(DVM_TREE)/share/pmi2x/python/pmi2x_dvm
 	$(AM_V_at)cp $(srcdir)/src/dvm/cli/pmi2x-dvm.1 $(DVM_TREE)/share/man/man1
-	$(AM_V_at)cp $(srcdir)/COPYING.BSD-3-Clause $(DVM_TREE)/COPYING
+	$(AM_V_at)cp $(srcdir)/LICENSES/BSD-3-Clause.txt $(DVM_TREE)/COPYING
 	$(AM_V_at)tar -cJf $@.part $(DVM_TREE)
 	$(AM_V_at)mv $@.part $@
 	$(AM_V_at)rm -rf $(DVM_TREE)
