@@ -205,7 +205,8 @@ def parse(path, number, line):
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise TraceError(f"{path}, line {number}: {error}") from error
+        raise TraceError(
+            f"{path} is no trace of pmi2x: line {number} is not JSON") from error
     if not isinstance(record, dict):
         raise TraceError(f"{path}, line {number} is not a record")
     return record

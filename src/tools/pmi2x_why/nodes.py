@@ -56,13 +56,34 @@ def run(argv):
     return done.stdout, done.stderr
 
 
+def reject_silence(errors):
+    """Stop where Slurm itself did not answer: then nothing is known of the step."""
+    if unproven(errors):
+        raise WhyError("Slurm cannot authenticate on this host: "
+                       f"{unproven(errors)}: {NO_PROOF}")
+    if re.search("configuration source|Unable to contact|timed out", errors):
+        raise WhyError(f"slurmctld does not answer: {errors.strip().splitlines()[-1]}; "
+                       "\"scontrol ping\" says more; is SLURM_CONF right?")
+
+
+def only_step(job):
+    """The running step of a job that srun started, if there is exactly one."""
+    shown, errors = run(["squeue", "--steps", "--noheader", "--jobs", job, "--format=%i"])
+    reject_silence(errors)
+    steps = [line.strip() for line in shown.splitlines()
+             if re.fullmatch(r"\d+\.\d+", line.strip())]
+    if len(steps) == 1:
+        return steps[0]
+    if steps:
+        raise WhyError(f"job {job} has several steps: name one of {', '.join(steps)}")
+    raise WhyError(f"job {job} has no step that srun has started: \"squeue -s\" lists those that run")
+
+
 def of_step(step):
     """Names of the nodes of a running step."""
     shown, errors = run(["scontrol", "show", "step", step])
     found = re.search(r"NodeList=(\S+)", shown)
-    if unproven(errors):
-        raise WhyError("Slurm cannot authenticate on this host: "
-                       f"{unproven(errors)}: {NO_PROOF}")
+    reject_silence(errors)
     if not found:
         said = (errors or shown).strip().splitlines() or ["scontrol shows no nodes"]
         raise WhyError(f"no step {step} (squeue -s lists running steps): {said[-1]}")

@@ -283,11 +283,21 @@ class Nodes(Bed):
         self.assertEqual(done.returncode, UNKNOWN)
         self.assertIn("run it on a login node", done.stdout)
 
+    def test_a_program_that_is_not_there_is_unknown(self):
+        done = self.check("--mpi", "/nonexistent")
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertIn("/nonexistent: there is no such file", done.stdout)
+
+    def test_an_empty_list_of_nodes_is_rejected(self):
+        done = self.check("--nodes", "")
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertIn("--nodes is empty", done.stderr)
+
     def test_programs(self):
         for status, level in ((0, OK), (1, CRITICAL), (4, OK), (5, CRITICAL),
                               (6, UNKNOWN)):
             self.say("speaks", str(status))
-            done = self.check("--mpi", "./program")
+            done = self.check("--mpi", "/bin/true")
             self.assertEqual((done.returncode, done.stdout), (level, "speaks something\n"))
 
     def test_usage(self):

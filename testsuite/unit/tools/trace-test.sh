@@ -74,8 +74,10 @@ echo '{"pmi2x-trace":9}' >"$tmp/later"
 show 2 "$tmp/later"
 says "not a trace of this version"
 show 2 run
-show 2 run true
+show 0 run true
 says "the command left no trace"
+show 2 /etc/passwd
+says "/etc/passwd is no trace of pmi2x: line 1 is not JSON"
 show 1 run false
 says "the command failed (exit status 1), and left no trace"
 show 7 run sh -c "cp '$tmp/pmi2x-trace.7.0.jsonl' \"\$PMI2X_TRACE\"; exit 7"

@@ -304,10 +304,37 @@ class Played(unittest.TestCase):
             self.assertEqual(nodes.environment(),
                              {"SLURM_CONF": "/c", "SLURM_SACK_SOCKET": "/s"})
 
-    def test_no_step_at_all(self):
-        done = self.why("4711")
-        self.assertIn("write JOB.STEP", done.stderr)
+    def says_why_not(self, word, *texts):
+        done = self.why(word)
         self.assertEqual(done.returncode, 2)
+        for text in texts:
+            self.assertIn(text, done.stderr)
+
+    def squeue_prints(self, text):
+        squeue = self.place / "squeue"
+        squeue.write_text(f"#!/bin/sh\nprintf '{text}'\n")
+        squeue.chmod(0o755)
+
+    def test_a_job_stands_for_its_only_step(self):
+        self.squeue_prints(f"4711.batch\\n{STEP}\\n4711.extern\\n")
+        done = self.why("4711")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(STEP, done.stdout)
+
+    def test_a_job_with_several_steps_or_none_is_rejected(self):
+        self.squeue_prints("4711.0\\n4711.7\\n")
+        self.says_why_not("4711", "several steps: name one of 4711.0, 4711.7")
+        self.squeue_prints("4711.batch\\n")
+        self.says_why_not("4711", "no step that srun has started")
+
+    def test_other_words_are_rejected(self):
+        self.says_why_not("abc", "abc is not a step ID: write JOB or JOB.STEP")
+        self.says_why_not("4711.batch", "4711.batch has no PMI")
+
+    def test_a_silent_slurmctld_is_named_first(self):
+        (self.place / "scontrol").write_text(
+            "#!/bin/sh\necho 'scontrol: fatal: Could not establish a configuration source' >&2\n")
+        self.says_why_not(STEP, "slurmctld does not answer: ", "SLURM_CONF")
 
 
 if __name__ == "__main__":
