@@ -31,7 +31,8 @@ def async_steps(async_cluster, kind, tmp_path):
     def start(*steps):
         outputs = [tmp_path / f"output-{n}" for n in range(len(steps))]
         lines = [
-            f"srun --async --mpi=pmi2x --overlap --output={output} "
+            # The slurmstepd of each node opens the file.
+            f"srun --async --mpi=pmi2x --overlap --open-mode=append --output={output} "
             + " ".join(map(str, step))
             for step, output in zip(steps, outputs)
         ]

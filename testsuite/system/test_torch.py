@@ -73,9 +73,12 @@ def test_client_that_dies_in_wait_holds_up_nobody(client, release):
     client(release, "dies").ok()
 
 
-def test_rank_that_fails_ends_the_waits_of_others_by_name(client):
-    result = client("1.13", "fails", ranks=4).failed()
-    result.says("rank 3 (node n4) exited with exit code 5, and other ranks use the TCPStore")
+def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw, prefix):
+    """After the barrier the agents of all nodes know that the store is used."""
+    fails = " ".join(map(str, raw("tcpstore", "1.13", "fails")))
+    script = f"{prefix}/bin/pmi2x-sync barrier begun && exec {fails}"
+    result = srun("-N4", "--ntasks-per-node=2", "sh", "-c", script, env=STORE).failed()
+    result.says("rank 7 (node n4) exited with exit code 5, and other ranks use the TCPStore")
     assert result.code == 5, result
 
 

@@ -73,13 +73,14 @@ static bool runs_another(const struct rank *r)
 						  (uint32_t)r->process));
 }
 
-/* The engine wants to hear how the process has ended, and somebody knows. */
+/* The engine, or the TCPStore, needs to know how the process has ended, and somebody knows. */
 static bool is_asked_for(const struct rank *r)
 {
 	const struct service *s = r->service;
 
 	return s->node->host->ask_rank_end &&
-	       (pmi_server_client_end_matters(s->server, r->slot) || runs_another(r));
+	       (pmi_server_client_end_matters(s->server, r->slot) || runs_another(r) ||
+		s->node->options->torch);
 }
 
 /* Nobody will ever say that the process has ended: the connection's end has to do. */

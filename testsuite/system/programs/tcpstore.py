@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 import sys
+import time
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 OLD = {"SET": 0, "COMPARE_SET": 1, "GET": 2, "ADD": 3, "WAIT": 5, "GETNUMKEYS": 6, "DELETE_KEY": 8}
@@ -26,11 +27,19 @@ def item(data):
     return struct.pack("=Q", len(data)) + data
 
 
+def connect(*address):
+    """As PyTorch does: the first node may begin later than others."""
+    while True:
+        try:
+            return socket.create_connection(address)
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+
+
 class Store:
     def __init__(self, release):
         self.queries = OLD if release == "1.13" else NEW
-        address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        self.socket = socket.create_connection(address)
+        self.socket = connect(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
         if release != "1.13":
             self.socket.sendall(struct.pack("=BI", 0, 0x3C85F7CE))
             self.send("PING", struct.pack("=I", 77))
