@@ -201,13 +201,16 @@ static const char *keep_early(struct head_node *n, struct cursor *c)
 	       "the daemon sent too much before it was registered" : NULL;
 }
 
-/* A node that was adopted may still send messages that were meant for another head. */
+/*
+ * A node that was adopted may still send messages that were meant for another head. The
+ * daemon of a node whose zygote cannot be started says that no rank runs, and ends.
+ */
 static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 {
 	if (m->type == DVM_REGISTER)
 		return take_register(h, node, &m->reg);
 	if (!h->nodes[node].name)
-		return h->options.adopts ? NULL : "the daemon has not registered";
+		return h->options.adopts || m->type == DVM_GONE ? NULL : "the daemon has not registered";
 	return head_take(h, node, m);
 }
 

@@ -375,7 +375,6 @@ TEST(down_gives_up_a_node_that_does_not_end_cancelled_ranks)
 	dvm_head_node_gone(b->p.head, 0, b->p.now);
 	turn(&b->p);
 	assert_true(b->p.down);
-	bed_destroy(b);
 }
 
 static json_int_t ended(struct bed *b)

@@ -322,6 +322,18 @@ TEST(a_head_that_is_to_stop)
 	assert_int_equal(status(&b->p, "ended"), 1);
 }
 
+TEST(daemon_may_end_before_it_registers)
+{
+	static const struct dvm_msg gone = { .type = DVM_GONE };
+	struct bed *b = bed_create();
+
+	ask(&b->p, "{'op':'grow','nodes':1,'tag':1}");
+	say(&b->p, 2, &gone);
+	assert_false(b->p.broken[2]);
+	go(b, 2);
+	assert_true(answered(b, "error"));
+}
+
 static size_t listed(struct bed *b)
 {
 	ask(&b->p, "{'op':'status','tag':9}");
@@ -346,7 +358,6 @@ TEST(node_that_comes_again_is_listed_once)
 	go(b, 2);
 	assert_int_equal(listed(b), 2);
 	assert_string_equal(state_of(b, 1), "lost");
-	bed_destroy(b);
 }
 
 TEST(cancelled_task_is_not_counted_as_failed)
@@ -359,7 +370,6 @@ TEST(cancelled_task_is_not_counted_as_failed)
 	end_task(b, 0, 256);
 	assert_int_equal(status(&b->p, "ended"), 3);
 	assert_int_equal(status(&b->p, "failed"), 1);
-	bed_destroy(b);
 }
 
 static const char *refusal(struct bed *b, const char *task)
@@ -378,7 +388,6 @@ TEST(refusal_agrees_with_its_numbers)
 			       "1 rank of 9 cores and 0 GPUs can never fit on 2 nodes"));
 	assert_non_null(strstr(refusal(b, "{'argv':['x'],'ranks':99}"),
 			       "99 ranks of 1 core and 0 GPUs"));
-	bed_destroy(b);
 }
 
 TEST(without_a_journal_tasks_cannot_be_kept)

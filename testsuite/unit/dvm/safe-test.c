@@ -313,7 +313,6 @@ TEST(clients_that_wait_for_the_disk_are_told_why)
 	dvm_head_journal_failed(b->p.head, 0);
 	make_all_safe(b);
 	assert_true(says(b->other, "\"ev\":\"task\""));
-	bed_destroy(b);
 }
 
 /* Such a client does not wait for answers that it will not get. */
