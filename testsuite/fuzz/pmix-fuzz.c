@@ -289,7 +289,7 @@ static void serve(struct fuzz_input *in)
 	struct host h = { .lost = false };
 
 	FUZZ_CHECK(!pmi_server_create(&h.server, &step, NULL, &ops, &h, NULL));
-	pmi_server_use_pmix(h.server, 1, 1);
+	pmi_server_use_pmix(h.server, 1, 1, 60000);
 	while (in->left)
 		event(&h, in);
 	pmi_server_destroy(h.server);

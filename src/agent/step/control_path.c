@@ -28,6 +28,13 @@ struct request {
 	struct payload *frame; /* kept while it is the parent's; else NULL */
 };
 
+enum stall_kind {
+	STALL_NO_TEXT, /* of a collective of all ranks */
+	STALL_TEXT,
+	STALL_INSIDE, /* PMI_WAIT_INSIDE */
+	STALL_KINDS,
+};
+
 struct control_path {
 	struct request *requests;
 	unsigned nrequests;
@@ -38,8 +45,7 @@ struct control_path {
 	struct payload *notes[NOTES_MAX]; /* the notes that were passed on */
 	unsigned nnotes;
 	bool gave_up_passed;
-	uint64_t stall_passed[2]; /* loop time when one was, without and with a text;
-	                             0: never */
+	uint64_t stall_passed[STALL_KINDS]; /* loop time when one was; 0: never */
 	bool direct;            /* as if there were no parent, while srun is UP */
 	struct payload *report; /* went to the parent: why others may abort */
 	struct payload *abort;  /* went to the parent */
@@ -228,10 +234,20 @@ static bool has_text(const struct payload *frame)
 	return control_text(frame->data, frame->len, text) || text[0];
 }
 
-/* Passes at most one stall report of the nodes below to srun in a while. */
+/* Reports of one kind do not keep back those of another. */
+static enum stall_kind stall_kind(const struct payload *frame)
+{
+	char text[CONTROL_TEXT_MAX + 1];
+
+	if (control_text(frame->data, frame->len, text) || !text[0])
+		return STALL_NO_TEXT;
+	return strstr(text, PMI_WAIT_INSIDE) ? STALL_INSIDE : STALL_TEXT;
+}
+
+/* Passes at most one stall report of a kind of the nodes below to srun in a while. */
 static bool stall_goes_on(struct service *s, const struct payload *frame)
 {
-	uint64_t *passed = &s->control->stall_passed[has_text(frame)];
+	uint64_t *passed = &s->control->stall_passed[stall_kind(frame)];
 	uint64_t now = node_now(s->node), last = *passed;
 
 	if (last && now - last < control_path_patience(s) / 2)

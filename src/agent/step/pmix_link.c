@@ -68,7 +68,8 @@ int pmix_link_open(struct service *s)
 		rc = pmix_stream_open(&s->pmix, loop_uv(s->node->loop), fd,
 				      s->step->budget, &ops, s);
 	if (!rc)
-		pmi_server_use_pmix(s->server, getuid(), getgid());
+		pmi_server_use_pmix(s->server, getuid(), getgid(),
+				    s->node->options->stall_ms);
 	return rc;
 }
 

@@ -27,6 +27,7 @@
  *   group_kvs.c    values that a group has exchanged and the step has not fenced
  *   engine_pmix.c  messages of who serves the node's PMIx clients
  *   engine_pmix_send.c messages to it
+ *   engine_pmix_asks.c which clients wait inside it
  *   engine_pmix_ranks.c ranks as PMIx clients
  *   engine_pmix_enter.c what clients enter together
  *   engine_pmix_fetch.c what one asks of another

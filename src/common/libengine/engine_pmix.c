@@ -91,6 +91,7 @@ static int send_nspace(struct pmi_server *s)
 	if (!data)
 		return rc ? rc : -ENOMEM;
 	m.len = data->len;
+	m.number = s->pmix.stall_ms;
 	pmix_send_message(s, &m, data);
 	payload_unref(data);
 	s->pmix.nspace = PMIX_NSPACE_SENT;
@@ -314,6 +315,7 @@ static const struct {
 	[PMIX_MSG_CONNECTED] = { on_connected },
 	[PMIX_MSG_FINALIZED] = { on_finalized },
 	[PMIX_MSG_LOST] = { on_lost },
+	[PMIX_MSG_ASKS] = { pmix_on_asks },
 	[PMIX_MSG_ADMIT] = { admission_on_admit },
 	[PMIX_MSG_ENTER] = { pmix_on_enter },
 	[PMIX_MSG_FETCH] = { pmix_on_fetch },
@@ -327,8 +329,10 @@ static const struct {
 
 /* ---- the host's calls ---- */
 
-void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid)
+void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid,
+			 uint32_t stall_ms)
 {
+	s->pmix.stall_ms = stall_ms;
 	s->pmix.service = PMIX_SERVICE_EXPECTED;
 	s->pmix.uid = uid;
 	s->pmix.gid = gid;

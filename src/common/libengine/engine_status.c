@@ -77,10 +77,16 @@ int pmi_server_status(struct pmi_server *s,
 	return 0;
 }
 
-bool pmi_server_waits(const struct pmi_server *s)
+/* For something else than what libpmix does with the clients of this node. */
+static bool waits_outside(const struct pmi_server *s)
 {
 	return pmi_server_expires(s) || s->requests || pmix_misses_rank(s) ||
 	       coll_subsets_in_flight(s->coll);
+}
+
+bool pmi_server_waits(const struct pmi_server *s)
+{
+	return waits_outside(s) || pmix_some_ask(s);
 }
 
 bool pmi_server_expires(const struct pmi_server *s)
@@ -95,6 +101,8 @@ uint64_t pmi_server_ended(const struct pmi_server *s)
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		sum += coll_ended(s->coll, kind);
+	if (!waits_outside(s)) /* a wait in libpmix has ended, or another one begins */
+		sum += s->pmix.asks_told;
 	return sum;
 }
 
@@ -109,6 +117,8 @@ void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 		pmix_tell_wait(s, seconds, text);
 	if (!text[0])
 		requests_tell_wait(s, seconds, text);
+	if (!text[0])
+		pmix_tell_asks(s, seconds, text);
 }
 
 void pmi_server_tell_own_wait(struct pmi_server *s, unsigned seconds,

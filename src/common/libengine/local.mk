@@ -31,6 +31,7 @@ libengine_la_SOURCES = \
 	src/common/libengine/engine_pmix_fetch.c \
 	src/common/libengine/engine_pmix_names.c \
 	src/common/libengine/engine_pmix_ranks.c \
+	src/common/libengine/engine_pmix_asks.c \
 	src/common/libengine/engine_pmix_send.c \
 	src/common/libengine/engine_slots.c \
 	src/common/libengine/engine_status.c \

@@ -221,8 +221,12 @@ bool pmi_server_tidy(struct pmi_server *s);
 
 /* ---- PMIx ---- */
 
-/* pmixd may connect. Its clients are processes of this user and group. */
-void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid);
+/*
+ * pmixd may connect. Its clients are processes of this user and group. People hear of a
+ * wait after stall_ms (0: never).
+ */
+void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid,
+			 uint32_t stall_ms);
 /*
  * Nobody ever will, for `why`, which outlives the server. Unless ranks of the node speak
  * PMI, PMIx fences fail with that reason on every node.
@@ -315,6 +319,8 @@ int pmi_server_status(struct pmi_server *s,
 		      bool (*stopped)(void *arg, uint32_t slot), void *arg,
 		      struct node_status *out);
 #define PMI_WAIT_TEXT_MAX 1024 /* bytes, NUL included */
+/* In a text about clients that libpmix lets wait. Another node may report the operation. */
+#define PMI_WAIT_INSIDE ", clients may wait for "
 /*
  * The waits that are no part of the status: a line about an operation of some ranks that
  * has waited for `seconds`, and for whom of this node or below, or about a node attribute,

@@ -38,6 +38,9 @@ struct pmix_server {
 	bool pmi;    /* pmixd knows, or is to be told, that a rank uses PMI */
 	const char *none; /* why nobody ever will serve; NULL: it is not so */
 	uint32_t uid, gid;
+	uint32_t stall_ms; /* after which people hear of a wait; 0: never */
+	uint32_t unanswered; /* clients whose last request has no answer */
+	uint64_t asks_told;  /* times that pmixd has told of them */
 	struct pmix_entered *ops;
 	uint32_t next; /* number of an operation of some ranks */
 	struct pmix_ask *asks;       /* fetches of this node, */
@@ -75,6 +78,16 @@ void pmix_rank_failed(struct rank_session *ss, bool known);
  * such fences.
  */
 bool pmix_misses_rank(const struct pmi_server *s);
+/*
+ * True: some clients of the node wait for an answer, and others do not: these may not have
+ * entered what those have.
+ */
+bool pmix_some_ask(const struct pmi_server *s);
+void pmix_tell_asks(const struct pmi_server *s, unsigned seconds,
+		    char text[PMI_WAIT_TEXT_MAX]);
+/* Handler of messages. */
+int pmix_on_asks(struct pmi_server *s, const struct pmix_msg *m,
+		 struct payload *message);
 /* True: this is such a rank, and it does not use PMI either. */
 bool pmix_is_late(const struct rank_session *ss);
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,

@@ -103,6 +103,7 @@ struct rank_session {
 	bool refused_waits; /* a refused process has called abort, and may wait for an answer */
 	bool refusal_told;
 	uint32_t pmix_programs; /* programs that started PMIx */
+	bool pmix_asks;     /* its PMIx client waits for an answer */
 	bool pmix_known;    /* the socket of the PMIx client is: */
 	unsigned char pmix_socket[PMIX_SOCKET_BYTES];
 	enum pmi_protocol protocol;

@@ -13,6 +13,7 @@
  *                                  <-   NSPACE for each namespace
  *   READY, or REFUSED and why      ->
  *   CONNECTED, FINALIZED, LOST     ->             a rank's connection comes, goes
+ *   ASKS                           ->             requests wait in the helper
  *                                  <-   PMI       ADMIT is asked from here on
  *   ADMIT id                       ->             a client waits
  *                                  <-   ADMITTED id
@@ -44,14 +45,15 @@
 
 #include "libutil/pack.h"
 
-#define PMIX_MSG_VERSION 4
+#define PMIX_MSG_VERSION 5
 #define PMIX_SOCKET_BYTES 12 /* a client's socket: owner_pack */
 #define PMIX_MSG_TEXT_MAX 1024                  /* bytes of `text`: as of a tag of MPI */
 #define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
 
 enum pmix_msg_type {
 	PMIX_MSG_HELLO = 1, /* number: PMIX_MSG_VERSION; text: version of libpmix */
-	PMIX_MSG_NSPACE,    /* data: struct pmix_nspace, packed */
+	PMIX_MSG_NSPACE,    /* data: struct pmix_nspace, packed; number: ms after which people
+	                       want to hear of a wait, 0: never */
 	PMIX_MSG_READY,     /* the namespace's clients are let in */
 	PMIX_MSG_REFUSED,   /* text: why it cannot be served */
 	PMIX_MSG_DROP,
@@ -88,6 +90,9 @@ enum pmix_msg_type {
 	PMIX_MSG_ADMITTED,  /* id; status: 0, or -EBUSY: it is refused */
 	PMIX_MSG_LOST,      /* rank: its client has ended without goodbye some seconds ago, and
 	                       the rank has not, nor has it another one */
+	PMIX_MSG_ASKS,      /* number: of the node's clients whose last request has had no answer
+	                       for some time; data: their ranks (pmix_members_pack). Sent anew
+	                       when one of them has got an answer, or one more waits */
 	PMIX_MSG_TYPES,
 };
 

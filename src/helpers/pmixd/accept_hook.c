@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The hook in front of libpmix: a pipe of descriptors' numbers, whose end has the number of the
- * library's own listening socket.
+ * library's own listening socket. libpmix reads requests by read, and answers by writev.
  */
 #include "helpers/pmixd/accept_hook.h"
 
@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The library calls without an argument of the program's: there is no other way here. */
@@ -45,6 +47,45 @@ int accept_hook_let_in(int fd)
 	return rc;
 }
 
+/* ---- who waits for an answer ---- */
+
+#define CLIENTS_MAX 65536 /* descriptors; later ones never wait */
+#define MS_PER_S 1000
+#define NS_PER_MS 1000000
+
+/* By descriptor: accept_hook_asks_since, and of what is no client, too. */
+static _Atomic int64_t asks[CLIENTS_MAX];
+
+static bool is_noted(int fd)
+{
+	return fd >= 0 && fd < CLIENTS_MAX;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
+}
+
+static void note_request(int fd)
+{
+	if (is_noted(fd) && !atomic_load_explicit(&asks[fd], memory_order_relaxed))
+		atomic_store_explicit(&asks[fd], now_ms(), memory_order_relaxed);
+}
+
+static void note_answer(int fd)
+{
+	if (is_noted(fd))
+		atomic_store_explicit(&asks[fd], 0, memory_order_relaxed);
+}
+
+int64_t accept_hook_asks_since(int fd)
+{
+	return is_noted(fd) ? atomic_load_explicit(&asks[fd], memory_order_relaxed) : 0;
+}
+
 static bool is_tcp(int fd)
 {
 	int domain = 0, type = 0;
@@ -77,6 +118,7 @@ EXPORTED int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags
 		return (int)syscall(SYS_accept4, fd, address, len, flags);
 	if (read(hook.out, &client, sizeof(client)) != sizeof(client))
 		return -1; /* EAGAIN */
+	note_answer(client);
 	if (address)
 		(void)getpeername(client, address, len);
 	return client;
@@ -85,4 +127,20 @@ EXPORTED int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags
 EXPORTED int accept(int fd, struct sockaddr *address, socklen_t *len)
 {
 	return accept4(fd, address, len, 0);
+}
+
+/* The program and libpmix read from many descriptors that are no clients, too. */
+EXPORTED ssize_t read(int fd, void *buf, size_t len)
+{
+	ssize_t n = syscall(SYS_read, fd, buf, len);
+
+	if (n > 0)
+		note_request(fd);
+	return n;
+}
+
+EXPORTED ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	note_answer(fd); /* before the client can send its next request */
+	return syscall(SYS_writev, fd, parts, count);
 }

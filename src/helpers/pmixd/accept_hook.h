@@ -5,11 +5,14 @@
  * which the library finds before the C library's. The library polls the hook in place of
  * its socket, and accepts connections there that the program has accepted and checked
  * before. No port is open but those that the program was given.
+ *
+ * It also has functions read and writev, which note which client waits for an answer.
  */
 #ifndef PMI2X_PMIXD_ACCEPT_HOOK_H
 #define PMI2X_PMIXD_ACCEPT_HOOK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Make it, before the library is initialized. There is one in a process. 0 or a
@@ -25,5 +28,11 @@ bool accept_hook_is_used(void);
  * block. 0 or a negative errno.
  */
 int accept_hook_let_in(int fd);
+
+/*
+ * When the library read the first bytes from this connection since it last wrote to it, in
+ * ms of CLOCK_MONOTONIC; 0: it has not. Any thread.
+ */
+int64_t accept_hook_asks_since(int fd);
 
 #endif

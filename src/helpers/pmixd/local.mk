@@ -24,6 +24,7 @@ libpmixd_la_SOURCES = \
 	src/helpers/pmixd/notify.c src/helpers/pmixd/notify.h \
 	src/helpers/pmixd/pieces.c src/helpers/pmixd/pieces.h \
 	src/helpers/pmixd/server.c src/helpers/pmixd/server.h \
+	src/helpers/pmixd/server_asks.c \
 	src/helpers/pmixd/server_call.c \
 	src/helpers/pmixd/server_xns.c \
 	src/helpers/pmixd/server_fetch.c \

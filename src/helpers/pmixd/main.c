@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "helpers/pmixd/accept_hook.h"
 #include "helpers/pmixd/pmixd.h"
 #include "helpers/pmixd/program.h"
 #include "libconfine/confine.h"
@@ -63,6 +64,7 @@ static bool take_arguments(struct confine_options *c, struct program_options *o,
 	o->server.dir = argv[DIR];
 	o->server.gds = gds;
 	o->server.collect = collect;
+	o->server.asks_since = accept_hook_asks_since;
 	return true;
 }
 

@@ -21,6 +21,11 @@ struct server_options {
 	bool shared; /* namespaces come and go: pmixd.h */
 	enum pmixd_gds gds;
 	enum pmixd_collect collect;
+	/*
+	 * When the request came to a client's connection that has no answer yet, as
+	 * server_now; 0: all have one. NULL: nobody knows.
+	 */
+	int64_t (*asks_since)(int fd);
 };
 
 struct server;

@@ -136,8 +136,10 @@ void server_forget_fetches(struct server *s, uint32_t job)
 int server_timeout(const struct server *s, int64_t now)
 {
 	int64_t first = server_calls_due(s), lost = server_sessions_due(s);
+	int64_t look = server_asks_due(s);
 
 	first = lost < first ? lost : first;
+	first = look < first ? look : first;
 	for (const struct fetch *f = s->fetches; f; f = f->next)
 		first = f->deadline < first ? f->deadline : first;
 	if (first == SERVER_NEVER)
@@ -151,6 +153,7 @@ int server_expire(struct server *s, int64_t now)
 	struct fetch **at = &s->fetches;
 	int rc = server_expire_sessions(s, now);
 
+	rc = rc ? rc : server_look_asks(s, now);
 	server_expire_calls(s, now);
 	while (*at && !rc) {
 		if ((*at)->deadline <= now)

@@ -22,6 +22,7 @@ struct client_session {
 	int64_t lost_at; /* lost: since then, as server_now */
 	uint32_t ended;  /* number of the rank's clients that libpmix had and that have left */
 	struct owner_peer peer; /* open: the client's socket */
+	int64_t asks_since; /* of the request that the agent knows to wait; 0: none does */
 };
 
 /* A namespace that is served. */
@@ -34,6 +35,8 @@ struct job {
 	bool miscounted; /* libpmix leaves out a rank whose program was killed */
 	bool pmi;        /* ranks of this node use PMI, too */
 	uint64_t groups; /* number that this node has entered */
+	uint32_t stall_ms; /* after which people want to hear of a wait; 0: never */
+	int64_t look_at; /* server_now: the next look for requests that wait */
 };
 
 /* A call of libpmix that gets its answer once the agent has given one. */
@@ -141,6 +144,12 @@ int64_t server_sessions_due(const struct server *s);
 int server_expire_sessions(struct server *s, int64_t now);
 /* The rank's process has ended, without PMIx_Finalize. */
 void server_rank_gone(struct job *j, uint32_t rank);
+
+/* ---- server_asks.c ---- */
+
+/* When to look for requests of clients that have no answer, and telling the agent of them. */
+int64_t server_asks_due(const struct server *s);
+int server_look_asks(struct server *s, int64_t now);
 
 /* ---- server_job.c ---- */
 

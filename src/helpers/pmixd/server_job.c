@@ -262,6 +262,7 @@ int server_add_job(struct server *s, const struct pmix_msg *m)
 		return rc;
 	}
 	j->number = m->nspace;
+	j->stall_ms = m->number;
 	rc = open_job(s, j, why);
 	if (rc)
 		return refuse_job(s, j, rc, why);

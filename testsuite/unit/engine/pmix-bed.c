@@ -57,7 +57,7 @@ void hello(struct net_node *node)
 		.rank = PMIX_NO_RANK,
 	};
 
-	pmi_server_use_pmix(node->server, 1000, 100);
+	pmi_server_use_pmix(node->server, 1000, 100, 60000);
 	assert_int_equal(say(node, &m), 0);
 	pmi_server_topology(node->server, NULL);
 	buf_clear(&node->pmix);

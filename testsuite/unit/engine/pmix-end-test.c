@@ -377,7 +377,7 @@ TEST(pmixd_without_clients_is_not_missed)
 {
 	struct net *n = net_create(NULL);
 
-	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	pmi_server_pmix_lost(n->nodes[0].server, "PMIx server of node n0 died");
 	net_run(n);
 	assert_int_equal(n->reports, 0);

@@ -22,7 +22,7 @@ TEST(hello_is_answered_with_the_namespace)
 	struct pmix_msg got;
 	struct buf b;
 
-	pmi_server_use_pmix(node->server, 1000, 100);
+	pmi_server_use_pmix(node->server, 1000, 100, 60000);
 	assert_int_equal(say(node, &m), 0);
 	/* pmixd may be there before any rank, and never be needed. */
 	assert_int_equal(node->links_wanted, 0);
@@ -57,7 +57,7 @@ TEST(a_spawned_step_has_a_parent_and_is_ready)
 	struct pmix_msg got;
 	struct buf b;
 
-	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	assert_int_equal(say(&n->nodes[0], &m), 0);
 	assert_true(hear(&n->nodes[0], &got, &b));
 	assert_int_equal(pmix_nspace_unpack(&ns, got.data, got.len), 0);
@@ -78,7 +78,7 @@ TEST(another_version_is_refused)
 	};
 	struct net *n = net_create(NULL);
 
-	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	assert_int_equal(say(&n->nodes[0], &m), -EPROTO);
 	assert_non_null(strstr(buf_cstr(&n->log), "the same release"));
 }
@@ -441,7 +441,7 @@ TEST(pmixd_that_breaks_the_protocol_is_shut_out)
 	assert_int_equal(say_bytes(&n->nodes[0], "x", 1), -EPROTO);
 	unit_end(n);
 	n = net_create(NULL);
-	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	assert_int_equal(say(&n->nodes[0], &(struct pmix_msg){
 				 .type = PMIX_MSG_READY }), -EPROTO);
 }
