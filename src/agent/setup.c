@@ -86,6 +86,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_bool(c, &o->no_kill);
 	code_bool(c, &o->no_srun);
 	code_bool(c, &o->tell_unspoken);
+	code_u32(c, &o->wrapper);
 	code_text(c, &o->closed_by);
 	code_u32(c, &o->closed_slot);
 	code_bool(c, &o->trace);

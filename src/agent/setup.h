@@ -17,7 +17,7 @@
 #include "libpmi/step.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 8
+#define SETUP_VERSION 9
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -51,6 +51,11 @@ struct agent_options {
 	/* No srun stays with the step: the first node serves what srun would, but spawns. */
 	bool no_srun;
 	bool tell_unspoken;     /* when the node's ranks end without PMI: unspoken.h */
+	/*
+	 * The step's program, if nobody has been told that ranks may have lacked PMI_FD:
+	 * an enum cause_wrapper; elsewhere than on the first node, WRAPPER_NONE.
+	 */
+	uint32_t wrapper;
 	/*
 	 * The process that closed PMI_FD of the rank in a slot before the agent was
 	 * started, and lived on; NULL: none is known.

@@ -20,6 +20,8 @@
 #include "libio/hang_up.h"
 #include "libio/listener_socket.h"
 #include "libio/peer.h"
+#include "libio/proc_stat.h"
+#include "libpmi/cause.h"
 #include "libshm/region.h"
 
 enum dormant_poll {
@@ -199,6 +201,45 @@ static bool note_closer(struct supervisor *s, uint32_t slot)
 }
 
 /*
+ * How a rank has ended that has hung up. The process may be ending: Slurm has not waited for
+ * it then, and its lines still reach the user.
+ */
+static bool find_exit(const struct supervisor *s, uint32_t slot, struct pmi_exit *end)
+{
+	struct proc_stat now;
+	struct ucred peer;
+
+	*end = (struct pmi_exit){ 0 };
+	if (!peer_credentials(s->dormant.ranks[slot].fd, &peer) && peer.pid > 0 &&
+	    peer.pid != getpid() && proc_stat_read((uint64_t)peer.pid, &now) && now.status) {
+		end->status = now.status;
+		return true;
+	}
+	return s->host.rank_exit && s->host.rank_exit(s->host.arg, slot, end);
+}
+
+/*
+ * A rank has failed as one does whose program lacks PMI_FD. A wrapper that keeps PMI_FD open
+ * itself cannot be seen: the rank hangs up when it exits.
+ */
+static void tell_lack(struct supervisor *s, uint32_t slot)
+{
+	struct agent_options *o = &s->options.agent;
+	char how[CAUSE_MAX];
+	struct pmi_exit end;
+	uint32_t count;
+
+	if (o->wrapper == WRAPPER_NONE || !find_exit(s, slot, &end) ||
+	    !cause_may_lack_fd(&end, o->wrapper))
+		return;
+	o->wrapper = WRAPPER_NONE;
+	cause_text(&end, how);
+	log_error(s->log, "rank %u (node %s) %s without starting PMI: " CAUSE_LACKS_FD,
+		  layout_ranks_at(s->step->layout, s->step->position, &count)[slot],
+		  supervisor_node_name(s), how);
+}
+
+/*
  * True: the rank has sent something for an agent. A rank that hung up or shut down its side
  * is no longer polled; the engine learns of its end if that matters.
  */
@@ -214,7 +255,10 @@ static bool needs_agent(struct supervisor *s, uint32_t slot)
 	if (n > 0 || (n < 0 && errno == EAGAIN))
 		return n > 0;
 	fd->fd = -1;
-	return note_closer(s, slot);
+	if (note_closer(s, slot))
+		return true;
+	tell_lack(s, slot);
+	return false;
 }
 
 /* Ranks that have come, and have gone without a word. */

@@ -224,6 +224,42 @@ def test_python_that_passes_pmi_fd_on_runs_mpich(srun, programs):
     assert_right(srun(*STEP, *step).ok(), ["mpich"])
 
 
+LACK = ": an MPICH program fails so if its parent has closed PMI_FD"
+CLOSING = "import subprocess, sys, time\ntime.sleep({})\nsys.exit(subprocess.call(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("after", [0, 2], ids=["at once", "below an agent"])
+def test_python_that_closes_pmi_fd_is_explained(srun, programs, after):
+    """Python keeps PMI_FD open itself. After a second srun knows an agent, which reports."""
+    step = [sys.executable, "-c", CLOSING.format(after), programs["mpich"]]
+    result = srun(*STEP, *step).failed()
+    assert result.stderr.count(LACK) == 1, result
+
+
+def test_failure_of_a_wrapper_of_mpich_is_explained(srun, programs):
+    """It has another exit code than the program."""
+    code = CLOSING.format(2).replace("call", "check_call")
+    result = srun(*STEP, sys.executable, "-c", code, programs["mpich"]).failed()
+    assert result.stderr.count(LACK) == 1, result
+
+
+def test_python_that_closes_pmi_fd_after_open_mpi_is_explained(srun, programs):
+    """The agent asks how a rank ends that has used PMIx."""
+    code = (
+        "import subprocess, sys\n"
+        "sys.exit(max(subprocess.call(program) for program in sys.argv[1:]))"
+    )
+    commands = [sys.executable, "-c", code, programs["ompi"], programs["mpich"]]
+    result = srun(*STEP, *commands, env=TCP, timeout=60).failed()
+    assert "after finalizing PMIx" + LACK in result.stderr, result
+    assert result.stderr.count(LACK) == 1, result
+
+
+@pytest.mark.parametrize("script", ["exit 0", "exit 1"])
+def test_program_without_mpi_is_not_explained(srun, script):
+    assert LACK not in srun(*STEP, "sh", "-c", script).stderr
+
+
 def test_wrapper_that_closes_pmi_fd_and_succeeds_is_not_named(srun):
     script = 'eval "exec $PMI_FD<&-"; /bin/true'
     result = srun(*STEP, "bash", "-c", script).ok()

@@ -80,7 +80,8 @@ static bool is_asked_for(const struct rank *r)
 
 	return s->node->host->ask_rank_end &&
 	       (pmi_server_client_end_matters(s->server, r->slot) || runs_another(r) ||
-		s->node->options->torch);
+		s->node->options->torch ||
+		(!r->spoken && s->node->options->wrapper != WRAPPER_NONE));
 }
 
 /* Nobody will ever say that the process has ended: the connection's end has to do. */
@@ -147,6 +148,7 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 	known.lived_on = runs_another(r);
 	known.closed_by = r->closed_by[0] ? r->closed_by : NULL;
 	known.process = (uint32_t)r->process;
+	known.lacked_fd = end && cause_may_lack_fd(end, r->service->node->options->wrapper);
 	r->leaving = false;
 	r->gone = end || r->exited || is_unwatched(r);
 	if (r->gone) {

@@ -91,7 +91,7 @@ enum failure {
 enum notice {
 	NOTICE_GAVE_UP,        /* a rank has ended for the reported failure */
 	NOTICE_SECOND_PROGRAM, /* a process found PMI_FD closed */
-	NOTICE_CLOSED_FD,      /* a process closed PMI_FD and started no PMI */
+	NOTICE_CLOSED_FD,      /* a process closed PMI_FD, or may have lacked it, and started no PMI */
 	NOTICE_GROUP_REFUSED,
 };
 

@@ -277,22 +277,46 @@ static void tell_second_program(struct rank_session *ss, const struct pmi_exit *
 	requests_report(s, text);
 }
 
+static bool is_unused(const struct pmi_server *s)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (!rank_is_unused(&s->sessions[i]))
+			return false;
+	return true;
+}
+
 /*
- * A wrapper, as csh, has closed PMI_FD before it started a program of MPICH. Wrappers are
- * the same on all nodes: the first node reports its first one.
+ * The rank has failed, and MPICH without PMI_FD may be the reason. A rank that has finalized
+ * PMIx has run another MPI program before: then only MPICH's own exit code counts.
+ */
+static bool may_lack_fd(const struct rank_session *ss, const struct pmi_exit *end)
+{
+	bool after_pmix = ss->pmix == RANK_PMIX_FINALIZED &&
+			  cause_may_lack_fd(end, WRAPPER_PERHAPS);
+
+	return end->status && !end->by_launcher && (ss->unstarted || after_pmix) &&
+	       (end->closed_by || end->lacked_fd) && is_unused(ss->server);
+}
+
+/*
+ * A wrapper, as csh, has closed PMI_FD before it started a program of MPICH; or it may have
+ * closed PMI_FD in that program only. Wrappers are the same on all nodes: the first node
+ * reports its first one.
  */
 static void tell_closer(struct rank_session *ss, const struct pmi_exit *end)
 {
 	struct pmi_server *s = ss->server;
 	char text[ANSWER_TEXT_MAX];
 
-	if (s->step->position || !ss->unstarted || !end ||
-	    !end->closed_by || !end->status || end->by_launcher ||
+	if (s->step->position || !end || !may_lack_fd(ss, end) ||
 	    !engine_notices(s, NOTICE_CLOSED_FD))
 		return;
-	snprintf(text, sizeof(text),
-		 "%s: %s had closed PMI_FD, without which MPICH cannot start: start MPI programs from srun itself or from sh",
-		 ss->why, end->closed_by);
+	if (end->closed_by)
+		snprintf(text, sizeof(text),
+			 "%s: %s had closed PMI_FD, without which MPICH cannot start: start MPI programs from srun itself or from sh",
+			 ss->why, end->closed_by);
+	else
+		snprintf(text, sizeof(text), "%s: " CAUSE_LACKS_FD, ss->why);
 	control_printable(text);
 	requests_report(s, text);
 }

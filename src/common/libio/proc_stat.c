@@ -3,6 +3,7 @@
 #include "libio/proc_stat.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIELDS 6 /* of struct proc_stat */
@@ -10,8 +11,9 @@
 bool proc_stat_read(uint64_t process, struct proc_stat *out)
 {
 	unsigned long long started = 0;
-	char path[64], text[1024];
+	char path[64], text[2048];
 	const char *after; /* the name before it may have any characters */
+	const char *last;
 	size_t n = 0;
 	FILE *file;
 
@@ -33,5 +35,7 @@ bool proc_stat_read(uint64_t process, struct proc_stat *out)
 		return false;
 	}
 	out->started = started;
+	last = strrchr(after, ' ');
+	out->status = last ? atoi(last) : 0;
 	return true;
 }

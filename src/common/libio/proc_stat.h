@@ -11,6 +11,7 @@ struct proc_stat {
 	int parent, group;
 	unsigned long user, system; /* processor time, in ticks */
 	uint64_t started;           /* ticks since the machine was started */
+	int status;                 /* as wait(2) has it, of a process that is ending; 0: unknown */
 };
 
 /* False: there is no such process, or /proc does not show it; all of *out is 0 then. */

@@ -12,6 +12,8 @@
 #define BY_SIGNAL "exited by signal "
 #define SIGNALLED 128 /* a shell adds it to the number of a signal */
 #define CODE_MAX 255
+#define MPICH_CODE 15 /* of a program of MPICH that cannot start */
+#define WRAPPER_CODES 124 /* and above: of timeout, env or a shell that fails itself */
 
 void cause_text(const struct pmi_exit *end, char out[CAUSE_MAX])
 {
@@ -51,4 +53,13 @@ int cause_exit_code(const char *text)
 	    code + base == 0)
 		return 1;
 	return (int)code + base;
+}
+
+bool cause_may_lack_fd(const struct pmi_exit *end, enum cause_wrapper wrapper)
+{
+	int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 0;
+
+	return !end->by_launcher && wrapper != WRAPPER_NONE &&
+	       (code == MPICH_CODE ||
+		(wrapper == WRAPPER_OF_MPICH && code > 0 && code < WRAPPER_CODES));
 }

@@ -18,6 +18,7 @@
 
 #include "cluster.h"
 #include "libio/registration.h"
+#include "libpmi/cause.h"
 #include "srun/srun_server.h"
 
 /* True: this process maps the memory that agents share with ranks. */
@@ -337,6 +338,64 @@ TEST(a_rank_that_speaks_is_not_told_of)
 	rank_init(&c, 0);
 	rank_say(&c, 0, "cmd=finalize");
 	rank_expect(&c, 0, "cmd=finalize_ack");
+	end_rank(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+/* ---- ranks that fail without PMI ---- */
+
+static const char LACK[] =
+	"rank 0 (node n0) exited with exit code 15 without starting PMI: an MPICH program fails so";
+
+static void open_wrapped(struct cluster *c, enum cause_wrapper wrapper)
+{
+	cluster_open(c, 1);
+	c->options.wrapper = wrapper;
+}
+
+TEST(failure_without_pmi_is_explained)
+{
+	struct cluster c;
+
+	open_wrapped(&c, WRAPPER_PERHAPS);
+	c.exits = true;
+	c.exit.status = W_EXITCODE(15, 0);
+	cluster_start(&c, 0);
+	rank_register(&c, 0);
+	rank_close(&c, 0);
+	cluster_expect_log(&c, LACK);
+	assert_false(shares_memory());
+	cluster_close(&c);
+}
+
+/* Nobody has waited for the process, so only the kernel knows its exit code. */
+TEST(failure_of_an_ending_process_is_explained)
+{
+	struct cluster c;
+	int status, fd;
+	pid_t pid;
+
+	open_wrapped(&c, WRAPPER_PERHAPS);
+	cluster_start(&c, 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(registration_of_rank(supervisor_registration_fd(c.agents[0]), 0, &fd) ?
+			      1 : 15);
+	cluster_expect_log(&c, LACK);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	cluster_close(&c);
+}
+
+TEST(failure_of_an_mpi_program_is_not_explained)
+{
+	struct cluster c;
+
+	open_wrapped(&c, WRAPPER_NONE);
+	c.exits = true;
+	c.exit.status = W_EXITCODE(15, 0);
+	cluster_start(&c, 0);
+	rank_register(&c, 0);
 	end_rank(&c);
 	assert_string_equal(c.text, "");
 	cluster_close(&c);

@@ -32,6 +32,7 @@ static void fill(struct setup *s, const struct layout *layout)
 	s->options.drain_ms = 1234;
 	s->options.no_kill = true;
 	s->options.tell_unspoken = true;
+	s->options.wrapper = 2;
 	s->options.closed_by = "csh";
 	s->options.closed_slot = 3;
 	s->options.no_pmix = "node n2 has no libpmix";
@@ -77,6 +78,7 @@ TEST(all_of_it_arrives)
 	assert_int_equal(s.options.drain_ms, 1234);
 	assert_true(s.options.no_kill);
 	assert_true(s.options.tell_unspoken);
+	assert_int_equal(s.options.wrapper, 2);
 	assert_string_equal(s.options.closed_by, "csh");
 	assert_int_equal(s.options.closed_slot, 3);
 	assert_string_equal(s.options.no_pmix, "node n2 has no libpmix");

@@ -497,6 +497,7 @@ TEST(task_that_fails_after_its_program_closed_pmi_fd_is_told_of)
 /* Both ranks of the node end so after their connections were closed. */
 static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t node)
 {
+	const char *said = end->closed_by ? "csh had closed PMI_FD" : "an MPICH program fails so";
 	struct net *n = net_create(NULL);
 	struct pmi_server *s = n->nodes[node].server;
 	int reports;
@@ -508,8 +509,10 @@ static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t n
 		pmi_server_client_exit(s, slot, end);
 	}
 	reports = n->reports;
-	if (reports)
-		assert_non_null(strstr(n->report, "exited with exit code 15 without starting PMI: csh had closed PMI_FD"));
+	if (reports) {
+		assert_non_null(strstr(n->report, "exited with exit code 15 without starting PMI: "));
+		assert_non_null(strstr(n->report, said));
+	}
 	unit_end(n);
 	return reports;
 }
@@ -522,7 +525,11 @@ TEST(process_that_closed_pmi_fd_is_named_once_when_it_fails)
 	};
 	const struct pmi_exit well = { .closed_by = "csh" };
 	const struct pmi_exit unknown = { .status = 15 << 8 };
+	const struct pmi_exit lacked = { .status = 15 << 8, .lacked_fd = true };
 
+	assert_int_equal(reports_of_closer(&lacked, false, 0), 1);
+	assert_int_equal(reports_of_closer(&lacked, true, 0), 0);
+	assert_int_equal(reports_of_closer(&lacked, false, 1), 0);
 	assert_int_equal(reports_of_closer(&failed, false, 0), 1);
 	assert_int_equal(reports_of_closer(&failed, true, 0), 0);
 	assert_int_equal(reports_of_closer(&failed, false, 1), 0);

@@ -110,6 +110,22 @@ TEST(ranks_that_have_not_started_pmix_are_named)
 	assert_int_equal(n->reports, 0);
 }
 
+/* A wrapper runs a program of PMIx, and then one of MPICH, which does not find PMI_FD. */
+TEST(mpich_without_pmi_fd_after_a_pmix_program_is_reported)
+{
+	struct pmi_exit of_mpich = { .status = 15 << 8, .lacked_fd = true };
+	struct pmi_exit other = { .status = 1 << 8, .lacked_fd = true };
+	struct net *n = serve(NULL);
+
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 0), 0);
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 3), 0);
+	pmi_server_client_exit(n->nodes[0].server, 0, &other);
+	assert_int_equal(n->reports, 0);
+	pmi_server_client_exit(n->nodes[0].server, 1, &of_mpich);
+	assert_int_equal(n->reports, 1);
+	assert_non_null(strstr(n->report, "rank 3 (node n0) exited with exit code 15 after finalizing PMIx: an MPICH program fails so"));
+}
+
 TEST(a_goodbye_is_no_death)
 {
 	struct net *n = serve(NULL);

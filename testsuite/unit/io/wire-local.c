@@ -28,7 +28,7 @@ static struct agent_options options(void)
 		.buffer_limit = 1ull << 42, .handshake_ms = 5, .connect_back_ms = 6,
 		.connect_ms = 7, .absent_ms = 8, .drain_ms = 9, .stays = true,
 		.stall_ms = 10, .collective_ms = 11, .no_kill = true, .no_srun = true, .torch = true,
-		.closed_by = "csh", .closed_slot = 12, .trace = true,
+		.wrapper = 25, .closed_by = "csh", .closed_slot = 12, .trace = true,
 		.launch_ns = -13, .prefork_ns = 14, .ready_ns = 15, .wanted_ns = 16,
 		.exits_known = true, .settings = "Pmi2xTreeWidth=4",
 		.spool_dir = "/var/spool/slurmd", .spool_max = 17,

@@ -98,7 +98,7 @@ static const struct variable {
 	NUMBER("PMI2X_TRACING", trace, 1),
 	NUMBER("PMI2X_KILL", kill, LAUNCH_KILL_YES),
 	NUMBER("PMI2X_NO_KILL", no_kill, 1),
-	NUMBER("PMI2X_MPI_PROGRAM", program, LAUNCH_PROGRAM_PMIX),
+	NUMBER("PMI2X_MPI_PROGRAM", program, LAUNCH_PROGRAM_WRAPPER),
 	{ LAUNCH_SPAWNER_JOBID, .read = read_spawner, .inherited = true },
 	{ LAUNCH_APPS, .read = read_apps, .inherited = true },
 	{ LAUNCH_PREPUT, .read = read_preput, .inherited = true },

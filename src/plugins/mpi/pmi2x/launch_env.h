@@ -31,6 +31,7 @@ enum launch_program {
 	LAUNCH_PROGRAM_OTHER,
 	LAUNCH_PROGRAM_MPI,  /* linked with an MPI library */
 	LAUNCH_PROGRAM_PMIX, /* linked with an MPI library that uses PMIx only */
+	LAUNCH_PROGRAM_WRAPPER, /* another one, with an argument that is LAUNCH_PROGRAM_MPI */
 };
 
 struct launch_env {

@@ -13,6 +13,8 @@
 #include "srun_options.h"
 #include "supervisor/mpi_program.h"
 
+#define ARGUMENTS_MAX 16 /* of a program that are looked at */
+
 /* A question to the options of one component. */
 typedef int option_test(void *opt, void *arg);
 
@@ -81,10 +83,23 @@ static int needs_mpi(void *opt, void *arg)
 				 LAUNCH_PROGRAM_OTHER;
 }
 
+/* Whether the program is likely to start one of its arguments, as sudo and Python do. */
+static int names_mpi(void *opt, void *arg)
+{
+	char **argv = compat_argv((slurm_opt_t *)opt);
+	size_t i = argv && argv[0] ? 1 : 0;
+
+	while (i && i <= ARGUMENTS_MAX && argv[i])
+		if (mpi_program(argv[i++]) == MPI_PROGRAM_PMI)
+			return true;
+	return false;
+}
+
 enum launch_program srun_program(void)
 {
 	slurm_opt_t *opt = find_component(needs_mpi);
 
-	return opt ? (enum launch_program)needs_mpi(opt, NULL) :
-		     LAUNCH_PROGRAM_OTHER;
+	if (opt)
+		return (enum launch_program)needs_mpi(opt, NULL);
+	return find_component(names_mpi) ? LAUNCH_PROGRAM_WRAPPER : LAUNCH_PROGRAM_OTHER;
 }

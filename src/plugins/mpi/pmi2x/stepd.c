@@ -10,6 +10,7 @@
 #include "agent/setup.h"
 #include "foreign_env.h"
 #include "libio/clock.h"
+#include "libpmi/cause.h"
 #include "network.h"
 #include "pmi2x-build.h"
 #include "slurm_log.h"
@@ -256,6 +257,26 @@ static void srun_address(struct agent_options *o, const struct stepd *s,
 			htons(s->launch.srun_port);
 }
 
+/* Choose what the first node reports when its ranks use no PMI. */
+static void describe_program(struct agent_options *o, const struct stepd *s)
+{
+	static const struct {
+		bool mpi; /* srun starts it */
+		enum cause_wrapper wrapper;
+	} kinds[] = {
+		[LAUNCH_PROGRAM_OTHER] = { false, WRAPPER_PERHAPS },
+		[LAUNCH_PROGRAM_MPI] = { true, WRAPPER_NONE },
+		[LAUNCH_PROGRAM_PMIX] = { true, WRAPPER_NONE },
+		[LAUNCH_PROGRAM_WRAPPER] = { false, WRAPPER_OF_MPICH },
+	};
+
+	if (s->step.position)
+		return;
+	o->tell_unspoken = kinds[s->launch.program].mpi &&
+			   layout_ranks(s->nodes.layout) > 1;
+	o->wrapper = kinds[s->launch.program].wrapper;
+}
+
 static void describe_agent(struct agent_options *o, const struct stepd *s,
 			   const struct conf *conf,
 			   const stepd_step_rec_t *step)
@@ -279,8 +300,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->no_kill = s->launch.no_kill;
 	o->no_srun = compat_is_async(step);
 	o->torch = s->torch.serves;
-	o->tell_unspoken = s->launch.program && s->step.position == 0 &&
-			   layout_ranks(s->nodes.layout) > 1;
+	describe_program(o, s);
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;
 	o->connect_back_uid = step->uid;
