@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -101,6 +102,7 @@ def test_program_that_needs_pmix_is_warned_of_a_terminal(cluster, compile_progra
     ("security", "warned"),
     [
         ("none", True),
+        ("munge", True),
         ("^munge", False),
         pytest.param("^native", True, marks=pytest.mark.wide),
         pytest.param("none,native", False, marks=pytest.mark.wide),
@@ -115,6 +117,17 @@ def test_program_that_needs_pmix_is_warned_of_another_psec(
     said = f"PMIX_MCA_psec={security} excludes native"
     assert (said in result.stderr) == warned, result
     assert (result.code == 0) or warned, result
+
+
+def test_client_of_another_user_is_explained(srun, compile_program):
+    """In a user namespace processes may have another number for their user."""
+    space = ["unshare", "--user", "--map-user=1234"]
+    if subprocess.run([*space, "true"], check=False).returncode:
+        pytest.skip("no user namespaces, or unshare cannot map a user")
+    program = compile_program(HELLO, "mpicc.openmpi")
+    result = srun("-N1", "-n2", *space, program).failed()
+    said = rf"rank \d \(node n1\): PMIx refuses its program, which runs as user 1234, and the job as user {os.getuid()}"
+    assert len(re.findall(said, result.stderr)) == 1, result
 
 
 @pytest.mark.parametrize("library", ["mpich", "impi"])

@@ -221,6 +221,22 @@ static int on_lost(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
+/* In a user namespace a process may have another number for its user. */
+static int on_user(struct pmi_server *s, const struct pmix_msg *m,
+		   struct payload *message)
+{
+	const struct rank_session *ss = pmix_rank_of(s, m);
+	char text[WHY_MAX];
+
+	if (!ss || !engine_notices(s, NOTICE_OTHER_USER))
+		return 0;
+	snprintf(text, sizeof(text),
+		 "rank %u (node %.64s): PMIx refuses its program, which runs as user %u, and the job as user %u: in a user namespace, map the job's user to itself",
+		 ss->rank, engine_node_name(s), m->number, s->pmix.uid);
+	requests_note(s, text);
+	return 0;
+}
+
 static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 			struct payload *message)
 {
@@ -316,6 +332,7 @@ static const struct {
 	[PMIX_MSG_FINALIZED] = { on_finalized },
 	[PMIX_MSG_LOST] = { on_lost },
 	[PMIX_MSG_ASKS] = { pmix_on_asks },
+	[PMIX_MSG_USER] = { on_user },
 	[PMIX_MSG_ADMIT] = { admission_on_admit },
 	[PMIX_MSG_ENTER] = { pmix_on_enter },
 	[PMIX_MSG_FETCH] = { pmix_on_fetch },

@@ -15,6 +15,7 @@
  *   CONNECTED, FINALIZED, LOST     ->             a rank's connection comes, goes
  *   ASKS                           ->             requests wait in the helper
  *                                  <-   PMI       ADMIT is asked from here on
+ *   USER                           ->             a client is of another user
  *   ADMIT id                       ->             a client waits
  *                                  <-   ADMITTED id
  *   ENTER id                       ->
@@ -45,7 +46,7 @@
 
 #include "libutil/pack.h"
 
-#define PMIX_MSG_VERSION 5
+#define PMIX_MSG_VERSION 6
 #define PMIX_SOCKET_BYTES 12 /* a client's socket: owner_pack */
 #define PMIX_MSG_TEXT_MAX 1024                  /* bytes of `text`: as of a tag of MPI */
 #define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
@@ -93,6 +94,8 @@ enum pmix_msg_type {
 	PMIX_MSG_ASKS,      /* number: of the node's clients whose last request has had no answer
 	                       for some time; data: their ranks (pmix_members_pack). Sent anew
 	                       when one of them has got an answer, or one more waits */
+	PMIX_MSG_USER,      /* rank: its client says that it is of another user than the job;
+	                       number: that user. libpmix refuses the client */
 	PMIX_MSG_TYPES,
 };
 

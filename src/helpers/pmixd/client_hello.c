@@ -9,6 +9,7 @@
 #define HEADER_BYTES 16
 #define LENGTH_AT 8 /* in the header */
 #define SIMPLE_CLIENT 0
+#define NATIVE_BYTES 8 /* of a credential of "native": user and group */
 
 struct reader {
 	const char *at;
@@ -46,6 +47,17 @@ static const char *take_name(struct reader *r)
 	return take(r, end ? (size_t)(end - r->at) + 1 : r->left + 1);
 }
 
+static void take_credential(struct reader *r, struct client_hello *out)
+{
+	const char *module = take_name(r);
+	uint32_t len = take_u32(r);
+	const char *at = take(r, len);
+
+	out->has_uid = at && len == NATIVE_BYTES && !strcmp(module, "native");
+	if (out->has_uid)
+		memcpy(&out->uid, at, sizeof(out->uid));
+}
+
 int client_hello_read(const void *bytes, size_t len, struct client_hello *out)
 {
 	struct reader r = { .rc = 1 };
@@ -61,8 +73,7 @@ int client_hello_read(const void *bytes, size_t len, struct client_hello *out)
 		return 0;
 	r.at = (const char *)bytes + HEADER_BYTES;
 	r.left = length;
-	(void)take_name(&r);
-	(void)take(&r, take_u32(&r));
+	take_credential(&r, out);
 	kind = take(&r, 1);
 	if (kind && *kind != SIMPLE_CLIENT)
 		return -EPROTO;

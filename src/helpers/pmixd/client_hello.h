@@ -9,6 +9,7 @@
 #ifndef PMI2X_PMIXD_CLIENT_HELLO_H
 #define PMI2X_PMIXD_CLIENT_HELLO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@
 struct client_hello {
 	const char *nspace; /* in what was read */
 	uint32_t rank;
+	bool has_uid; /* the client says of which user it is, as its user namespace has it: */
+	uint32_t uid;
 };
 
 /*

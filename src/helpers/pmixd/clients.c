@@ -21,6 +21,7 @@ struct waiting {
 	struct waiting *next;
 	int fd;
 	bool old;
+	bool told; /* the agent knows that the client is of another user */
 	int64_t until; /* server_now: waits until then for another's end; 0: does not */
 	uint64_t admission; /* number of the request to the agent without an answer; or 0 */
 	enum { UNDECIDED, ADMITTED, REFUSED } verdict;
@@ -94,6 +95,9 @@ static void decide(struct clients *c, struct waiting *w, const struct client_hel
 
 	if (w->admission || w->verdict != UNDECIDED)
 		return;
+	if (!w->told && hello->has_uid)
+		server_check_user(c->server, hello->nspace, hello->rank, hello->uid);
+	w->told = true;
 	turn = server_begin_session(c->server, hello->nspace, hello->rank, w->fd, waited);
 	if (!w->until)
 		w->until = server_now() + END_WAIT_MS;

@@ -53,6 +53,8 @@ enum session_turn {
 /* The client of connection `fd` says that it is this rank; `waited`: long enough. */
 enum session_turn server_begin_session(struct server *s, const char *nspace, uint32_t rank,
 				       int fd, bool waited);
+/* The client says that it is of this user: tell people if libpmix refuses it for that. */
+void server_check_user(struct server *s, const char *nspace, uint32_t rank, uint32_t uid);
 /* Connection `fd`, whose session begins, goes to libpmix now. Other connections: nothing. */
 void server_open_session(struct server *s, int fd);
 /* The client is refused or has left, before libpmix had it; before close(fd). */

@@ -203,6 +203,17 @@ void server_drop_session(struct server *s, int fd)
 	cs->open = false;
 }
 
+void server_check_user(struct server *s, const char *nspace, uint32_t rank, uint32_t uid)
+{
+	const struct job *j = server_job_named(s, nspace);
+	struct pmix_msg m = { .type = PMIX_MSG_USER, .rank = rank, .number = uid };
+
+	if (!j || !session_of(j, rank) || j->nspace.uid == uid)
+		return;
+	m.nspace = j->number;
+	(void)link_send(s->link, &m); /* the loop finds a broken link by itself */
+}
+
 uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
 			      bool refused)
 {

@@ -541,3 +541,16 @@ TEST(without_memory_nobody_waits)
 		number++;
 	assert_true(number > 5);
 }
+
+TEST(client_of_another_user_is_reported_once)
+{
+	const struct pmix_msg m = { .type = PMIX_MSG_USER, .rank = 3, .number = 1234 };
+	const struct pmix_msg elsewhere = { .type = PMIX_MSG_USER, .rank = 1, .number = 1234 };
+	struct net *n = serve(NULL);
+
+	assert_int_equal(say(&n->nodes[0], &elsewhere), 0);
+	assert_int_equal(n->reports, 0);
+	assert_int_equal(say(&n->nodes[0], &m), 0);
+	assert_int_equal(say(&n->nodes[0], &m), 0);
+	assert_int_equal(n->reports, 1);
+}

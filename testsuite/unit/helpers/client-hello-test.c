@@ -61,6 +61,26 @@ TEST(rank_of_a_client_is_read)
 	}
 }
 
+TEST(user_of_a_client_is_read)
+{
+	const uint32_t user = 1234;
+	struct client_hello out;
+	struct hello h;
+
+	client(&h, 0, 8);
+	memcpy(h.bytes + 16 + 7 + 4, &user, sizeof(user));
+	assert_int_equal(client_hello_read(h.bytes, h.len, &out), 1);
+	assert_true(out.has_uid);
+	assert_int_equal(out.uid, 1234);
+	client(&h, 0, 7);
+	assert_int_equal(client_hello_read(h.bytes, h.len, &out), 1);
+	assert_false(out.has_uid);
+	client(&h, 0, 8);
+	h.bytes[16] = 'm';
+	assert_int_equal(client_hello_read(h.bytes, h.len, &out), 1);
+	assert_false(out.has_uid);
+}
+
 TEST(a_part_of_it_is_waited_for)
 {
 	struct client_hello out;

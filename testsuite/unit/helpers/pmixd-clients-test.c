@@ -410,6 +410,34 @@ TEST(rank_killed_ahead_is_not_counted_for_the_program_of_others)
 	close_clients(c);
 }
 
+/* The credential of the client has another user than the job. */
+TEST(client_of_another_user_is_told_of_once)
+{
+	char body[] = "native\0\0\0\0\010\0\0\0\0\0\0\0\0\0" NSPACE "\0\0\0\0\0" "4.2.2";
+	uint32_t header[4] = { 0, 0, sizeof(body), 0 }, user = 1234;
+	struct clients *c = open_clients();
+	int fd = come(c);
+
+	job.nspace.uid = 1000;
+	memcpy(body + 11, &user, sizeof(user));
+	assert_int_equal(write(fd, header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, body, sizeof(body)), sizeof(body));
+	clients_look(c);
+	assert_int_equal(asked.type, PMIX_MSG_USER);
+	assert_int_equal(asked.number, user);
+	assert_int_equal(let_in, 1);
+	job.nspace.uid = user;
+	asked.type = 0;
+	close(fd);
+	fd = come(c);
+	assert_int_equal(write(fd, header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, body, sizeof(body)), sizeof(body));
+	clients_look(c);
+	assert_int_equal(asked.type, 0);
+	close(fd);
+	close_clients(c);
+}
+
 /* The agent hears nothing before, and then once. */
 static bool tells_of_loss(void)
 {
