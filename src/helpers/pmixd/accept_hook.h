@@ -6,7 +6,8 @@
  * its socket, and accepts connections there that the program has accepted and checked
  * before. No port is open but those that the program was given.
  *
- * It also has functions read and writev, which note which client waits for an answer.
+ * It also has functions of its own to read and write, which note which client waits for an
+ * answer.
  */
 #ifndef PMI2X_PMIXD_ACCEPT_HOOK_H
 #define PMI2X_PMIXD_ACCEPT_HOOK_H
