@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -327,6 +328,38 @@ def test_output_of_a_killed_batch_comes_from_the_head(start, here, tasks):
     result = next(r for r in tasks.results() if r["line"] == 1)
     assert (result["out"], "output_lost" in result) == ("out\n", False)
     assert tasks.ran() == {"a": 1, "b": 1}
+
+
+@pytest.fixture
+def late(prefix, tmp_path):
+    """Programs of a DVM whose daemons come up when there is a file."""
+    own = prefix / "libexec/pmi2x"
+    place = tmp_path / "late"
+    place.mkdir()
+    for name in "pmi2x-dvm-head", "pmi2x-dvm-zygote":
+        shutil.copy(own / name, place)
+    wait = f"until [ -e {tmp_path}/up ]; do sleep 0.05; done"
+    (place / "pmi2x-dvmd").write_text(f'#!/bin/sh\n{wait}\nexec {own}/pmi2x-dvmd "$@"\n')
+    (place / "pmi2x-dvmd").chmod(0o755)
+    return {"PMI2X_DVM_LIBEXEC": str(place)}
+
+
+@pytest.mark.parametrize("more", [[], ["--again"]], ids=["same", "again"])
+def test_results_of_a_finished_run_do_not_count_after_a_killed_start(start, here, env, tasks, late, more):
+    """The DVM has begun a journal, and no line was submitted."""
+    tasks.write(tasks.line("a"), "  # an indented comment")
+    here(*LOCAL, "tasks").ok().says("1 task: 1 done")
+    place = tasks.file.parent
+    killed = start(*LOCAL, *more, "tasks", env=late)
+    wait_until(lambda: "pmi2x-dvmd" in living(env["PMI2X_DVM_DIR"]).values())
+    killed.send_signal(signal.SIGSTOP)
+    (place / "up").touch()
+    wait_until((place / "tasks.journal/journal").exists)
+    killed.kill()
+    killed.communicate(timeout=60)
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    here(*LOCAL, "tasks").ok().says("1 task: 1 done")
+    assert tasks.ran() == {"a": 2}
 
 
 def test_output_of_a_killed_batch_comes_from_the_journal(start, here, env, tasks):

@@ -217,7 +217,7 @@ static void take_lock(struct batch_dir *b, const char *file)
 
 static bool is_of_journal(const char *name)
 {
-	static const char *const names[] = { "lock", "batch", "begun", "finished", "earlier" };
+	static const char *const names[] = { "lock", "batch", "begun", "fresh", "finished", "earlier" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(name, names[i]))
@@ -277,12 +277,13 @@ void batch_dir_open(struct batch_dir *b, const char *file, const char *journal)
 	}
 	b->results = results_name(b->dir);
 	take_lock(b, file);
-	b->begun = is_there(b, "begun") || batch_dir_has_journal(b);
+	b->begun = is_there(b, "begun") || (batch_dir_has_journal(b) && !is_there(b, "fresh"));
 	b->finished = read_number(b, "finished", &b->ignore);
 	if (!b->finished)
 		(void)read_number(b, "earlier", &b->ignore);
 	if (b->begun)
 		return;
+	write_number(b, "fresh", 0);
 	fresh = b;
 	atexit(remove_fresh);
 }
@@ -296,6 +297,7 @@ void batch_dir_begin(struct batch_dir *b)
 		results_file_keep(b->results);
 	b->begun = true;
 	write_number(b, "begun", 0);
+	remove_file(b, "fresh");
 }
 
 void batch_dir_start_over(struct batch_dir *b, bool used, uint64_t last)
@@ -303,6 +305,8 @@ void batch_dir_start_over(struct batch_dir *b, bool used, uint64_t last)
 	if (!b->dir)
 		return;
 	b->begun = false;
+	write_number(b, "fresh", 0);
+	remove_file(b, "begun");
 	if (used) {
 		b->ignore = last;
 		write_number(b, "earlier", last);
@@ -314,6 +318,7 @@ void batch_dir_start_over(struct batch_dir *b, bool used, uint64_t last)
 		    b->dir);
 	b->ignore = 0;
 	remove_files(b, false);
+	write_number(b, "fresh", 0);
 }
 
 void batch_dir_finish(struct batch_dir *b, bool used, uint64_t last)

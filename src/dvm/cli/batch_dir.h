@@ -5,6 +5,8 @@
  *
  *   journal, owner.N, lock  of the DVM that the batch has started (journal_file.h)
  *   batch                   locked by the client that works on the file; says who that is
+ *   fresh                   no lines have been submitted: results that are there are of an
+ *                           earlier run, also if a DVM has begun a journal
  *   begun                   lines have been submitted
  *   finished                all have succeeded, but others still use the DVM: the number
  *                           of its last task then

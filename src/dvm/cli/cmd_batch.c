@@ -201,7 +201,7 @@ static void on_line(struct submission *s, char *text, int argc, char **argv)
 {
 	struct batch *b = (struct batch *)s;
 
-	if (*text == '#' || line_is_blank(text))
+	if (text[strspn(text, " \t")] == '#' || line_is_blank(text))
 		return;
 	if (b->resumes)
 		take_line(b, text, s->given);

@@ -14,6 +14,7 @@
 
 #define SECOND_MS 300 /* timeout(1) sends its signal twice: the second counts after this */
 
+static const int numbers[] = { SIGINT, SIGHUP, SIGQUIT, SIGTERM, SIGPIPE };
 static volatile sig_atomic_t came;
 static volatile uint64_t came_ms;
 static int ends[2] = { -1, -1 };
@@ -36,7 +37,6 @@ static void on_signal(int number)
 
 void interrupt_catch(void)
 {
-	static const int numbers[] = { SIGINT, SIGHUP, SIGQUIT, SIGTERM, SIGPIPE };
 	const struct sigaction action = { .sa_handler = on_signal };
 	struct sigaction old;
 
@@ -47,6 +47,30 @@ void interrupt_catch(void)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
+}
+
+/* In the child the handler would swallow a signal, as exec drops what it has noted. */
+static void forget_handlers(void)
+{
+	struct sigaction now;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == on_signal)
+			signal(numbers[i], SIG_DFL);
+}
+
+pid_t interrupt_fork(void)
+{
+	sigset_t all, old;
+	pid_t child;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	child = fork();
+	if (!child)
+		forget_handlers();
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return child;
 }
 
 int interrupt_number(void)

@@ -7,11 +7,18 @@
 #ifndef PMI2X_DVM_INTERRUPT_H
 #define PMI2X_DVM_INTERRUPT_H
 
+#include <sys/types.h>
+
 void interrupt_catch(void);
 /* The signal that has come, or 0. */
 int interrupt_number(void);
 /* Readable when a signal has come; -1: interrupt_catch was not called. */
 int interrupt_fd(void);
+/*
+ * fork(2) whose child handles these signals as before interrupt_catch, and loses none that
+ * comes before it executes a program.
+ */
+pid_t interrupt_fork(void);
 /* End by the signal that has come. */
 void interrupt_die(void) __attribute__((noreturn));
 

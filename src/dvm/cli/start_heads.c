@@ -165,7 +165,7 @@ static void start_head(struct up *u, struct start *s)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		die("cannot create a pipe: %s", strerror(errno));
-	s->head = fork();
+	s->head = interrupt_fork();
 	if (s->head < 0)
 		die("cannot create a process: %s", strerror(errno));
 	if (!s->head) {
