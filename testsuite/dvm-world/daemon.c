@@ -16,6 +16,7 @@
 
 #define ASKED_BYTES_MAX ((size_t)1 << 20)
 #define CONNECT_MS (10 * SECOND)
+#define BUSY_MS 200 /* of a link with output, at most */
 #define DIE_MS 2000 /* until the ranks of a daemon that was killed have been killed */
 
 struct daemon {
@@ -32,6 +33,7 @@ struct daemon {
 	bool gives_up;
 	uint64_t waits;        /* counts the times in which it has no head */
 	uint64_t turn_ms;      /* when its next turn is due; NEVER */
+	uint64_t busy_ms;      /* its link to the head takes no output before */
 	struct lease lease;
 	struct starts owed;    /* PMI that is over */
 	struct buf *asked;     /* by the world: what it says goes there */
@@ -207,6 +209,29 @@ static void on_send(void *arg, const void *data, size_t len)
 		link_send(d->head, d->end, data, len);
 }
 
+static void on_drained(struct world *w, void *arg, uint64_t number)
+{
+	struct daemon *d = arg;
+
+	if (d->node)
+		turn(d);
+}
+
+/* After each frame of output the link has none to spare for a while. */
+static bool on_takes_output(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (!output_world(d->w))
+		return true;
+	if (d->busy_ms > d->w->ms)
+		return false;
+	d->busy_ms = d->w->ms + draw(d->w, BUSY_MS);
+	if (d->busy_ms > d->w->ms)
+		after(d->w, d->busy_ms - d->w->ms, on_drained, d, 0);
+	return true;
+}
+
 static int on_open_output(void *arg, uint32_t part)
 {
 	return draw_descriptors(arg);
@@ -242,7 +267,8 @@ static void on_leave(void *arg)
 }
 
 static const struct dvm_node_ops node_ops = {
-	.send = on_send, .open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_part,
+	.send = on_send, .takes_output = on_takes_output,
+	.open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_part,
 	.profile = on_profile, .forget = on_forget,
 	.open_pmi = on_open_pmi, .pmi_rank_ended = on_pmi_rank_ended,
 	.close_pmi = on_close_pmi, .all_started = on_part, .give_up = on_give_up,
@@ -278,6 +304,7 @@ static void on_gone(struct world *w, void *arg, uint64_t number)
 /* The daemon leaves in order: its messages arrive. */
 static void finish(struct daemon *d)
 {
+	dvm_node_send_rest(d->node);
 	end(d, 0);
 	on_gone(d->w, d, 0);
 }
@@ -285,6 +312,8 @@ static void finish(struct daemon *d)
 /* The process that starts its ranks is killed, and they with it. */
 static void kill_ranks(struct daemon *d)
 {
+	if (d->node)
+		dvm_node_send_rest(d->node);
 	end(d, DIE_MS);
 	after(d->w, DIE_MS, on_gone, d, 0);
 }
