@@ -179,6 +179,20 @@ def test_print_prints_complete_output(one, tmp_path):
     assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.out": LONG}
 
 
+def test_report_names_complete_output(one, tmp_path):
+    one("submit", "--wait", "--report", "r", "seq", "0", "4999").ok().says("complete output of 1 task")
+    [result] = results(tmp_path / "r")
+    assert result["files"] == [f"{tmp_path}/pmi2x-dvm.local.outputs/1.out"]
+    assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.out": LONG}
+
+
+def test_two_batches_of_one_dvm_have_their_own_output(one, tmp_path):
+    for name in "a", "b":
+        (tmp_path / name).write_text(f"{PRINTS}; echo {name}\n")
+        one("batch", name).ok()
+        assert outputs(tmp_path / f"{name}.outputs") == {"1.out": f"{LONG}{name}\n"}
+
+
 def test_results_and_output_can_be_moved_together(one, tmp_path):
     (tmp_path / "tasks").write_text(PRINTS + "\n")
     one("batch", "tasks").ok()

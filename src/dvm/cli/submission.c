@@ -180,7 +180,7 @@ void submission_begin(struct submission *s)
 	submission_open_report(s);
 	s->conn = conn_open(s->dvm); /* its first request goes soon after */
 	s->cwd = getcwd(NULL, 0);
-	if (s->named_results && s->cwd)
+	if (s->wait && !s->follow && !s->outputs && s->cwd)
 		s->outputs = results_path(s, s->cwd, "outputs");
 	s->profile = make_profile(s->outputs, s->input);
 	s->input = NULL;
