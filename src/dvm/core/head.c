@@ -30,7 +30,7 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 	journal_init(h);
 	buf_init(&h->node_names, NODE_OUT_MAX);
 	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
-	if (!h->nodes || ledger_create(&h->ledger) ||
+	if (!h->nodes || tasks_init(h) || ledger_create(&h->ledger) ||
 	    queue_create(&h->queue, &options->queue)) {
 		dvm_head_destroy(h);
 		return -ENOMEM;
@@ -64,6 +64,8 @@ void dvm_head_destroy(struct dvm_head *h)
 	journal_free(h);
 	queue_destroy(h->queue);
 	ledger_destroy(h->ledger);
+	free(h->buckets);
+	free(h->spare);
 	free(h);
 }
 

@@ -175,7 +175,7 @@ static void close_gaps(struct ledger_placement *p)
  */
 static struct held *find_last(struct adoption *a, const struct head_task *t)
 {
-	uint32_t retries = t->spec.retries < RETRIES_MAX ? t->spec.retries : RETRIES_MAX;
+	uint32_t retries = t->retries < RETRIES_MAX ? t->retries : RETRIES_MAX;
 	uint32_t more = HEAD_INSTANCES_MAX + retries;
 	struct held *last = NULL, *e;
 
@@ -193,7 +193,7 @@ bool adoption_take(struct adoption *a, struct head_task *t, bool once)
 	struct ledger_placement *placement;
 	uint32_t nodes;
 
-	if (!e)
+	if (!e || task_begin_run(t))
 		return false;
 	nodes = e->placement->count;
 	close_gaps(e->placement);

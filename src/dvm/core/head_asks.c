@@ -29,7 +29,7 @@ void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m)
 
 	if (!t || !h->ops.names)
 		return;
-	t->asked_names = true;
+	t->run->asked_names = true;
 	h->ops.names(h->arg, node, m);
 }
 
@@ -83,7 +83,7 @@ static const char *why_none(struct dvm_head *h, const struct head_task *parent)
 {
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
 		return "the DVM is going down";
-	if (parent->cancelled || parent->loss)
+	if (parent->cancelled || parent->run->loss)
 		return "the task that spawns is being cancelled";
 	return journal_ready(h) ? NULL : "the journal of the DVM cannot be written";
 }
@@ -93,19 +93,17 @@ static void tell_watchers(struct dvm_head *h, const struct head_task *parent,
 			  struct head_task *t)
 {
 	const struct head_event e = { .type = EVENT_SPAWNED, .spawned = { t->id, parent->id } };
-	const struct watcher *w;
-
-	LL_FOREACH(parent->watchers, w) {
-		if (task_watch(h, t, w->client))
+	FOR_EACH_WATCHER(parent, w) {
+		if (task_watch(h, t, w.client))
 			continue;
-		client_tell(h, w->client, &e);
+		client_tell(h, w.client, &e);
 	}
 }
 
 static void adopt(struct dvm_head *h, struct head_task *parent, struct head_task *t)
 {
 	t->spawned->task = t;
-	DL_APPEND(parent->children, t->spawned);
+	DL_APPEND(parent->run->children, t->spawned);
 	t->follow = parent->follow;
 	if (t->follow)
 		tell_watchers(h, parent, t);

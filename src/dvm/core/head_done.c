@@ -19,8 +19,8 @@ void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instan
 
 void done_note(struct dvm_head *h, const struct head_task *t)
 {
-	for (uint32_t i = 0; h->options.keeps && i < t->placement->count; i++)
-		done_pack(h, t->placement->parts[i].node, t->id, t->instance);
+	for (uint32_t i = 0; h->options.keeps && i < t->run->placement->count; i++)
+		done_pack(h, t->run->placement->parts[i].node, t->id, t->instance);
 }
 
 static void send_done(struct dvm_head *h)

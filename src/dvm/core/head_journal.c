@@ -100,12 +100,12 @@ void journal_start(struct dvm_head *h, struct head_task *t)
 {
 	const struct journal_record r = {
 		.type = JOURNAL_START,
-		.start = { t->id, t->instance, t->spec.retries, t->placed_ns,
-			   slots_of(t->placement) },
+		.start = { t->id, t->instance, t->retries, t->run->placed_ns,
+			   slots_of(t->run->placement) },
 	};
 
 	(void)put(h, &r, h->options.once ? DURABLE_NOW : DURABLE_LATER);
-	t->start_at = position(h);
+	t->run->start_at = position(h);
 }
 
 void journal_nodes(struct dvm_head *h, bool begins)
@@ -147,17 +147,19 @@ void journal_cancel(struct dvm_head *h, const struct head_task *t)
 
 static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head_task *t)
 {
-	for (uint32_t i = 0; t->placement && i < t->placement->count; i++) {
-		const struct ledger_part *p = &t->placement->parts[i];
+	const struct ledger_placement *where = task_run(t)->placement;
+
+	for (uint32_t i = 0; where && i < where->count; i++) {
+		const struct ledger_part *p = &where->parts[i];
 		const char *name = head_node_name(h, p->node);
 
-		if (t->result.rank - p->first_rank < p->ranks)
+		if (t->rank - p->first_rank < p->ranks)
 			return (struct dvm_bytes){ name, strlen(name) };
 	}
 	return (struct dvm_bytes){ 0 };
 }
 
-static void set_output(struct journal_end *r, const struct task_result *e)
+static void set_output(struct journal_end *r, const struct task_run *e)
 {
 	const char *unkept = e->files ? e->files->unkept : NULL;
 
@@ -173,29 +175,29 @@ static void set_output(struct journal_end *r, const struct task_result *e)
 /* The end of a task that is lost with its client or head may be reported at once. */
 void journal_end(struct dvm_head *h, struct head_task *t)
 {
-	const struct task_result *e = &t->result;
+	const struct task_run *run = task_run(t);
 	struct journal_record r = {
 		.type = JOURNAL_END,
 		.end = {
 			.task = t->id,
 			.instance = t->instance,
-			.status = e->status,
-			.rank = e->rank,
-			.not_started = e->not_started,
-			.too_long = e->too_long,
-			.cancelled = e->cancelled,
-			.started_ns = t->started_ns,
+			.status = t->status,
+			.rank = t->rank,
+			.not_started = t->not_started,
+			.too_long = t->too_long,
+			.cancelled = t->cancelled,
+			.started_ns = run->started_ns,
 			.ended_ns = t->ended_ns,
-			.user_us = e->user_us,
-			.system_us = e->system_us,
-			.peak_kib = e->peak_kib,
-			.why = { e->why, e->why ? strlen(e->why) : 0 },
+			.user_us = run->user_us,
+			.system_us = run->system_us,
+			.peak_kib = run->peak_kib,
+			.why = { t->why, t->why ? strlen(t->why) : 0 },
 			.node = node_of_rank(h, t),
 		},
 	};
 
-	set_output(&r.end, e);
-	(void)put(h, &r, t->watchers && !t->tied ? DURABLE_SOON : DURABLE_LATER);
+	set_output(&r.end, run);
+	(void)put(h, &r, t->watcher && !t->tied ? DURABLE_SOON : DURABLE_LATER);
 	if (!t->tied)
 		t->end_at = h->journal.end_at = position(h);
 }

@@ -4,15 +4,16 @@
 #include "dvm/core/head_private.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The addresses of the neighbours of a task's node. */
 static int pack_neighbours(const struct dvm_head *h, const struct head_task *t, uint32_t i,
 			   struct buf *b)
 {
-	const struct ledger_placement *where = t->placement;
+	const struct ledger_placement *where = t->run->placement;
 	uint32_t near[DVM_NEIGHBOURS_MAX];
-	uint32_t count = dvm_neighbours(where->count, queue_shape(&t->item)->ranks, i, near);
+	uint32_t count = dvm_neighbours(where->count, t->ranks, i, near);
 	int rc = 0;
 
 	buf_clear(b);
@@ -29,10 +30,16 @@ static int pack_neighbours(const struct dvm_head *h, const struct head_task *t, 
 /* Each of its ranks could be one more. */
 static uint32_t universe(const struct dvm_head *h, const struct head_task *t)
 {
-	uint32_t each = t->spec.shape.cores ? t->spec.shape.cores : 1;
-	uint32_t all = ledger_all_cores(h->ledger) / each;
+	const uint32_t cores = queue_shape(&t->item)->cores;
+	uint32_t all = ledger_all_cores(h->ledger) / (cores ? cores : 1);
 
-	return all > t->spec.shape.ranks ? all : t->spec.shape.ranks;
+	return all > t->ranks ? all : t->ranks;
+}
+
+/* A text with its NUL; NULL: no bytes. */
+static struct dvm_bytes text_bytes(const char *text)
+{
+	return (struct dvm_bytes){ text, text ? strlen(text) + 1 : 0 };
 }
 
 static struct dvm_bytes spawned_about(const struct head_task *t)
@@ -50,37 +57,37 @@ struct whereabouts {
 static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			const struct whereabouts *w)
 {
-	const struct ledger_part *p = &t->placement->parts[i];
-	const char *path = t->spec.path ? t->spec.path : "";
+	const struct ledger_part *p = &t->run->placement->parts[i];
+	const struct task_texts *texts = task_texts(t);
 	struct dvm_msg m = {
 		.type = DVM_LAUNCH,
 		.launch = {
 			.task = t->id,
 			.instance = t->instance,
 			.profile = t->profile->number,
-			.ranks = t->spec.shape.ranks,
-			.nodes = t->placement->count,
+			.ranks = t->ranks,
+			.nodes = t->run->placement->count,
 			.node = i,
 			.first_rank = p->first_rank,
 			.ranks_here = p->ranks,
 			.cores = p->cores,
 			.gpus = p->gpus,
-			.limit_s = t->spec.limit_s,
+			.limit_s = t->limit_s,
 			.grace_ms = h->options.grace_ms,
 			.universe = universe(h, t),
-			.pmi = t->spec.pmi,
+			.pmi = t->pmi,
 			.keep = h->options.keeps,
-			.output = t->spec.output,
-			.argv = { t->spec.argv, t->spec.argv_len },
-			.path = { path, strlen(path) + 1 },
-			.error = { t->spec.error, t->spec.error ? strlen(t->spec.error) + 1 : 0 },
-			.append = t->spec.append,
-			.cwd = { t->spec.cwd, t->spec.cwd ? strlen(t->spec.cwd) + 1 : 0 },
+			.output = (enum dvm_output)t->output,
+			.argv = { t->argv, t->argv_len },
+			.path = text_bytes(texts->path ? texts->path : ""),
+			.error = text_bytes(texts->error),
+			.append = t->append,
+			.cwd = text_bytes(texts->cwd),
 			.runs = { w->runs.data, w->runs.len },
 			.neighbours = { w->neighbours.data, w->neighbours.len },
 			.spawned = spawned_about(t),
-			.input = { t->spec.input, p->first_rank ? 0 : t->spec.input_len },
-			.line = (t->line ? t->line : t->spec.number) & DVM_LINE_MASK,
+			.input = { texts->input, p->first_rank ? 0 : texts->input_len },
+			.line = (t->line ? t->line : t->number) & DVM_LINE_MASK,
 		},
 	};
 
@@ -93,10 +100,27 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 static void place(struct dvm_head *h, struct head_task *t)
 {
 	task_move(h, t, TASK_PLACED);
-	t->placed_ns = h->now.wall_ns;
-	t->started_ns = 0;
-	t->parts_left = t->placement->count;
+	t->run->placed_ns = h->now.wall_ns;
+	t->run->started_ns = 0;
+	t->run->parts_left = t->run->placement->count;
 	journal_start(h, t);
+}
+
+/* The next task that is placed has memory for that; else it is placed in a later turn. */
+static bool has_spare(struct dvm_head *h)
+{
+	if (!h->spare)
+		h->spare = calloc(1, sizeof(*h->spare));
+	h->retry |= !h->spare;
+	return h->spare;
+}
+
+static void use_spare(struct dvm_head *h, struct head_task *t)
+{
+	if (t->run)
+		return; /* of an earlier try */
+	t->run = h->spare;
+	h->spare = NULL;
 }
 
 void tasks_place(struct dvm_head *h)
@@ -107,10 +131,12 @@ void tasks_place(struct dvm_head *h)
 	if (!h->retry || h->options.paused || !head_is_ready(h))
 		return;
 	h->retry = false;
-	while (!queue_place(h->queue, h->ledger, h->now.ms, &item, &placement)) {
+	while (has_spare(h) &&
+	       !queue_place(h->queue, h->ledger, h->now.ms, &item, &placement)) {
 		struct head_task *t = task_of_item(item);
 
-		t->placement = placement;
+		use_spare(h, t);
+		t->run->placement = placement;
 		place(h, t);
 	}
 }
@@ -118,14 +144,15 @@ void tasks_place(struct dvm_head *h)
 /* Without memory for them the node is lost, and the task runs again. */
 static void launch_parts(struct dvm_head *h, struct head_task *t)
 {
+	const struct ledger_placement *where = t->run->placement;
 	struct whereabouts w;
 	int rc;
 
 	buf_init(&w.runs, DVM_RUNS_MAX);
 	buf_init(&w.neighbours, DVM_NEIGHBOURS_BYTES);
-	rc = dvm_runs_pack(&w.runs, t->placement);
-	for (uint32_t i = 0; i < t->placement->count; i++) {
-		const uint32_t node = t->placement->parts[i].node;
+	rc = dvm_runs_pack(&w.runs, where);
+	for (uint32_t i = 0; i < where->count; i++) {
+		const uint32_t node = where->parts[i].node;
 		int error = rc ? rc : pack_neighbours(h, t, i, &w.neighbours);
 
 		error = error ? error : head_send_names(h, node);
@@ -143,11 +170,11 @@ static void launch(struct dvm_head *h, struct head_task *t)
 	static const struct whereabouts one_node;
 
 	task_move(h, t, TASK_LAUNCHED);
-	if (t->placement->count > 1)
+	if (t->run->placement->count > 1)
 		launch_parts(h, t);
 	else
 		launch_part(h, t, 0, &one_node);
-	if (t->cancelled || t->loss) /* since it was placed */
+	if (t->cancelled || t->run->loss) /* since it was placed */
 		task_signal_parts(h, t, 0);
 }
 
@@ -159,7 +186,7 @@ void tasks_launch(struct dvm_head *h)
 	while (t && t->state == TASK_PLACED && t != h->running && t->prev->state == TASK_PLACED)
 		t = t->prev;
 	for (; t && t->state == TASK_PLACED; t = t->next) {
-		if (h->options.once && !journal_is_safe(h, t->start_at))
+		if (h->options.once && !journal_is_safe(h, t->run->start_at))
 			break;
 		launch(h, t);
 	}
@@ -168,12 +195,14 @@ void tasks_launch(struct dvm_head *h)
 void task_adopt(struct dvm_head *h, struct head_task *t,
 		struct ledger_placement *placement, uint64_t started_ns)
 {
+	struct task_run *run = t->run;
+
 	queue_remove(h->queue, &t->item);
 	task_move(h, t, TASK_LAUNCHED);
-	t->placement = placement;
-	t->parts_left = placement->count;
-	t->placed_ns = t->placed_ns ? t->placed_ns : started_ns;
-	t->started_ns = started_ns;
+	run->placement = placement;
+	run->parts_left = placement->count;
+	run->placed_ns = run->placed_ns ? run->placed_ns : started_ns;
+	run->started_ns = started_ns;
 	journal_start(h, t);
 	if (t->cancelled)
 		task_signal_parts(h, t, 0);
@@ -181,9 +210,9 @@ void task_adopt(struct dvm_head *h, struct head_task *t,
 
 void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once)
 {
-	t->losses = once ? HEAD_INSTANCES_MAX : t->losses + 1;
-	t->loss = LOSS_STARTED;
-	t->result.status = SIGKILL;
+	t->run->losses = once ? HEAD_INSTANCES_MAX : t->run->losses + 1;
+	t->run->loss = LOSS_STARTED;
+	t->status = SIGKILL;
 	task_set_why(t, "the task was on nodes that were lost with the head");
 	task_signal_parts(h, t, SIGKILL);
 }

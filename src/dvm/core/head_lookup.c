@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BUCKETS_MIN 64
+
 bool head_refuse(struct head_refusal *no, const char *fmt, ...)
 {
 	va_list ap;
@@ -217,11 +219,69 @@ uint64_t head_id_after(const struct dvm_head *h, uint64_t id)
 
 /* ---- tasks and clients ---- */
 
+/* Numbers follow each other, so that buckets have few tasks more than one. */
+static struct head_task **bucket_of(const struct dvm_head *h, uint64_t id)
+{
+	return &h->buckets[id / step_of(h) & (h->nbuckets - 1)];
+}
+
+static void put_in_bucket(struct dvm_head *h, struct head_task *t)
+{
+	struct head_task **bucket = bucket_of(h, t->id);
+
+	t->same_hash = *bucket;
+	*bucket = t;
+}
+
+/* Without memory for more buckets they have more tasks. */
+static void double_buckets(struct dvm_head *h)
+{
+	struct head_task **old = h->buckets, *t, *next;
+	size_t count = h->nbuckets;
+
+	h->buckets = calloc(2 * count, sizeof(struct head_task *));
+	if (!h->buckets) {
+		h->buckets = old;
+		return;
+	}
+	h->nbuckets = 2 * count;
+	for (size_t i = 0; i < count; i++)
+		for (t = old[i]; t; t = next) {
+			next = t->same_hash;
+			put_in_bucket(h, t);
+		}
+	free(old);
+}
+
+int tasks_init(struct dvm_head *h)
+{
+	h->nbuckets = BUCKETS_MIN;
+	h->buckets = calloc(h->nbuckets, sizeof(struct head_task *));
+	return h->buckets ? 0 : -ENOMEM;
+}
+
+void task_add(struct dvm_head *h, struct head_task *t)
+{
+	if (h->nqueued + h->nrunning + h->nended >= 2 * h->nbuckets)
+		double_buckets(h);
+	put_in_bucket(h, t);
+}
+
+void task_remove(struct dvm_head *h, struct head_task *t)
+{
+	struct head_task **at = bucket_of(h, t->id);
+
+	while (*at != t)
+		at = &(*at)->same_hash;
+	*at = t->same_hash;
+}
+
 struct head_task *task_find(struct dvm_head *h, uint64_t id)
 {
-	struct head_task *t;
+	struct head_task *t = *bucket_of(h, id);
 
-	HASH_FIND(hh, h->tasks, &id, sizeof(id), t);
+	while (t && t->id != id)
+		t = t->same_hash;
 	return t;
 }
 

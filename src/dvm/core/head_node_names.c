@@ -63,6 +63,10 @@ int head_send_names(struct dvm_head *h, uint32_t node)
 		return rc;
 	rc = buf_append(&n->out, h->node_names.data + n->names_sent,
 			h->node_names.len - n->names_sent);
-	n->names_sent = rc ? n->names_sent : h->node_names.len;
-	return rc;
+	if (rc)
+		return rc;
+	h->traffic.messages++;
+	h->traffic.bytes += h->node_names.len - n->names_sent;
+	n->names_sent = h->node_names.len;
+	return 0;
 }

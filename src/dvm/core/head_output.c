@@ -56,18 +56,17 @@ static struct head_output *add(struct dvm_head *h, struct head_task *t, uint32_t
 	o->instance = t->instance;
 	o->node = node;
 	o->window = window;
-	LL_PREPEND2(t->outputs, o, next_of_task);
+	LL_PREPEND2(t->run->outputs, o, next_of_task);
 	return o;
 }
 
 /* The first watcher that is connected, or NULL. */
 static struct head_client *first_reader(struct dvm_head *h, const struct head_task *t)
 {
-	const struct watcher *w;
 	struct head_client *c;
 
-	LL_FOREACH(t->watchers, w)
-		if ((c = client_find(h, w->client)))
+	FOR_EACH_WATCHER(t, w)
+		if ((c = client_find(h, w.client)))
 			return c;
 	return NULL;
 }
@@ -114,8 +113,8 @@ void output_end(struct dvm_head *h, struct head_task *t)
 {
 	struct head_output *o;
 
-	while ((o = t->outputs)) {
-		LL_DELETE2(t->outputs, o, next_of_task);
+	while ((o = task_run(t)->outputs)) {
+		LL_DELETE2(t->run->outputs, o, next_of_task);
 		output_free(h, o);
 	}
 }
@@ -205,15 +204,14 @@ static struct reader *reader_of(struct head_output *o, uint32_t client)
 /* Call it before o->sent grows by the bytes of the report. */
 static void tell(struct dvm_head *h, struct head_output *o, const struct buf *line)
 {
-	const struct watcher *w;
 	struct head_client *c;
 	struct reader *r;
 
-	LL_FOREACH(o->task->watchers, w) {
-		c = client_find(h, w->client);
+	FOR_EACH_WATCHER(o->task, w) {
+		c = client_find(h, w.client);
 		if (!c)
 			continue;
-		r = reader_of(o, w->client);
+		r = reader_of(o, w.client);
 		client_send_at(h, c, line->data, line->len, 0);
 		if (r)
 			r->mark = c->held ? HELD : c->sent;
@@ -224,7 +222,7 @@ static struct head_output *find(const struct head_task *t, uint32_t node)
 {
 	struct head_output *o;
 
-	LL_FOREACH2(t->outputs, o, next_of_task)
+	LL_FOREACH2(task_run(t)->outputs, o, next_of_task)
 		if (o->node == node)
 			return o;
 	return NULL;
@@ -276,7 +274,7 @@ uint32_t output_waits(struct dvm_head *h, const struct head_task *t, char *who, 
 {
 	struct head_output *o;
 
-	LL_FOREACH2(t->outputs, o, next_of_task)
+	LL_FOREACH2(task_run(t)->outputs, o, next_of_task)
 		if (o->full_ms && h->now.ms >= o->full_ms + WAITS_MS &&
 		    taken_by_all(h, o) < o->sent) {
 			name_reader(h, o, who, size);

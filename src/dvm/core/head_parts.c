@@ -16,8 +16,8 @@ void task_started(struct dvm_head *h, const struct dvm_started *m)
 {
 	struct head_task *t = task_find(h, m->task);
 
-	if (t && task_runs(t) && t->instance == m->instance && !t->started_ns)
-		t->started_ns = h->now.wall_ns;
+	if (t && task_runs(t) && t->instance == m->instance && !t->run->started_ns)
+		t->run->started_ns = h->now.wall_ns;
 }
 
 void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m)
@@ -34,9 +34,7 @@ static void run_again(struct dvm_head *h, struct head_task *t)
 {
 	spawned_end(h, t);
 	t->instance++;
-	t->loss = LOSS_NONE;
-	t->placed_ns = t->started_ns = t->ended_ns = 0;
-	task_result_free(&t->result);
+	task_forget_result(t);
 	task_move(h, t, h->unheard_ms ? TASK_HELD : TASK_QUEUED);
 	if (t->state == TASK_QUEUED)
 		queue_put_back(h->queue, &t->item);
@@ -46,11 +44,10 @@ static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 {
 	if (t->cancelled || t->spawned) /* the spawning task does not know of another try */
 		return false;
-	if (t->loss)
-		return (t->loss == LOSS_UNSTARTED || !h->options.once) &&
-		       t->losses < HEAD_INSTANCES_MAX;
-	return t->result.status && !t->result.not_started &&
-	       !t->result.too_long && t->spec.retries > 0;
+	if (t->run->loss)
+		return (t->run->loss == LOSS_UNSTARTED || !h->options.once) &&
+		       t->run->losses < HEAD_INSTANCES_MAX;
+	return t->status && !t->not_started && !t->too_long && t->retries > 0;
 }
 
 /*
@@ -59,7 +56,7 @@ static bool has_tries(const struct dvm_head *h, const struct head_task *t)
  */
 static void end_or_hold(struct dvm_head *h, struct head_task *t)
 {
-	if (t->loss && h->unheard_ms)
+	if (t->run->loss && h->unheard_ms)
 		task_move(h, t, TASK_HELD);
 	else
 		task_end(h, t);
@@ -68,7 +65,7 @@ static void end_or_hold(struct dvm_head *h, struct head_task *t)
 /* All parts of the task have ended. */
 static void ended(struct dvm_head *h, struct head_task *t)
 {
-	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
+	ledger_release(h->ledger, queue_shape(&t->item), t->run->placement);
 	output_end(h, t);
 	done_note(h, t);
 	h->retry = true;
@@ -76,10 +73,10 @@ static void ended(struct dvm_head *h, struct head_task *t)
 		end_or_hold(h, t);
 		return;
 	}
-	if (!t->loss)
-		t->spec.retries--;
-	free(t->placement);
-	t->placement = NULL;
+	if (!t->run->loss)
+		t->retries--;
+	free(t->run->placement);
+	t->run->placement = NULL;
 	run_again(h, t);
 	tasks_fail_impossible(h);
 }
@@ -101,25 +98,27 @@ static void *copy_of(const struct dvm_bytes *b)
 /* The task's part on the node, or NULL. */
 static struct ledger_part *part_on(const struct head_task *t, uint32_t node)
 {
-	for (uint32_t i = 0; i < t->placement->count; i++)
-		if (t->placement->parts[i].node == node)
-			return &t->placement->parts[i];
+	struct ledger_placement *where = t->run->placement;
+
+	for (uint32_t i = 0; i < where->count; i++)
+		if (where->parts[i].node == node)
+			return &where->parts[i];
 	return NULL;
 }
 
-void task_take_output(struct task_result *r, const struct dvm_bytes *out,
+void task_take_output(struct task_run *r, const struct dvm_bytes *out,
 		      const struct dvm_bytes *err)
 {
 	free(r->out);
 	free(r->err);
 	r->out = copy_of(out);
-	r->out_len = r->out ? out->len : 0;
+	r->out_len = r->out ? (uint32_t)out->len : 0;
 	r->err = copy_of(err);
-	r->err_len = r->err ? err->len : 0;
+	r->err_len = r->err ? (uint32_t)err->len : 0;
 }
 
 /* Files of all parts, unlike the tails. Without memory they are not named. */
-void task_take_files(struct task_result *r, const struct dvm_bytes *files,
+void task_take_files(struct task_run *r, const struct dvm_bytes *files,
 		     const struct dvm_bytes *unkept)
 {
 	const size_t had = r->files ? r->files->len : 0;
@@ -141,14 +140,14 @@ void task_take_files(struct task_result *r, const struct dvm_bytes *files,
 
 static void add_usage(struct head_task *t, const struct dvm_ended *m)
 {
-	struct task_result *r = &t->result;
+	struct task_run *r = t->run;
 
 	r->user_us += m->user_us;
 	r->system_us += m->system_us;
 	if (m->peak_kib > r->peak_kib)
 		r->peak_kib = m->peak_kib;
-	if (!t->started_ns || m->started_ns < t->started_ns)
-		t->started_ns = m->started_ns;
+	if (!r->started_ns || m->started_ns < r->started_ns)
+		r->started_ns = m->started_ns;
 	if (m->ended_ns > t->ended_ns)
 		t->ended_ns = m->ended_ns;
 }
@@ -159,39 +158,39 @@ static void add_usage(struct head_task *t, const struct dvm_ended *m)
  */
 static void take_result(struct head_task *t, const struct dvm_ended *m)
 {
-	struct task_result *r = &t->result;
-	bool is_cause = r->told && m->status && !m->told;
+	bool is_cause = t->told_to_end && m->status && !m->told;
 
 	add_usage(t, m);
-	task_take_files(r, &m->files, &m->unkept);
-	if (!r->why || (is_cause && m->why.len)) {
-		free(r->why);
-		r->why = text_of(&m->why);
+	task_take_files(t->run, &m->files, &m->unkept);
+	if (!t->why || (is_cause && m->why.len)) {
+		free(t->why);
+		t->why = text_of(&m->why);
 	}
-	if ((r->status && !is_cause) || (!m->status && r->out))
+	if ((t->status && !is_cause) || (!m->status && t->run->out))
 		return;
-	r->status = m->status;
-	r->rank = m->rank;
-	r->not_started = m->not_started;
-	r->too_long = m->too_long;
-	r->told = m->told;
-	task_take_output(r, &m->out, &m->err);
+	t->status = m->status;
+	t->rank = m->rank;
+	t->not_started = m->not_started;
+	t->too_long = m->too_long;
+	t->told_to_end = m->told;
+	task_take_output(t->run, &m->out, &m->err);
 }
 
 /* The node lacked something: the task runs again, and not there if nothing can. */
 static void take_lack(struct dvm_head *h, struct head_task *t, uint32_t node,
 		      const struct dvm_ended *m)
 {
+	struct task_run *r = t->run;
 	char why[DVM_TEXT_MAX];
 
 	snprintf(why, sizeof(why), "%.*s", (int)m->why.len, (const char *)m->why.data);
 	if (m->lack == DVM_LACK_IDLE)
 		head_drain_node(h, node, why);
-	if (t->loss || t->cancelled)
+	if (r->loss || t->cancelled)
 		return;
-	t->loss = t->placement->count == 1 && !m->any_started ? LOSS_UNSTARTED : LOSS_STARTED;
-	t->losses += t->loss == LOSS_STARTED || m->lack == DVM_LACK_CHILD;
-	if (t->parts_left > 1)
+	r->loss = r->placement->count == 1 && !m->any_started ? LOSS_UNSTARTED : LOSS_STARTED;
+	r->losses += r->loss == LOSS_STARTED || m->lack == DVM_LACK_CHILD;
+	if (r->parts_left > 1)
 		task_signal_parts(h, t, 0);
 }
 
@@ -206,13 +205,13 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
 	if (!part || part->ended)
 		return;
 	part->ended = true;
-	if (!t->loss)
+	if (!t->run->loss)
 		take_result(t, m);
 	if (m->lack)
 		take_lack(h, t, node, m);
-	if (!--t->parts_left)
+	if (!--t->run->parts_left)
 		ended(h, t);
-	else if (m->status && !t->loss)
+	else if (m->status && !t->run->loss)
 		task_signal_parts(h, t, 0); /* those of a part that failed at once */
 }
 
@@ -221,7 +220,7 @@ void task_failing(struct dvm_head *h, const struct dvm_started *m)
 	struct head_task *t = task_find(h, m->task);
 
 	if (t && task_runs(t) && t->instance == m->instance &&
-	    t->parts_left > 1)
+	    t->run->parts_left > 1)
 		task_signal_parts(h, t, 0);
 }
 
@@ -230,15 +229,14 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 	struct head_task *t = task_find(h, m->task);
 
 	if (!t || !task_runs(t) || t->instance != m->instance ||
-	    t->loss || t->cancelled ||
-	    (t->result.status && (t->result.why || !m->asked)))
+	    t->run->loss || t->cancelled || (t->status && (t->why || !m->asked)))
 		return;
-	if (!t->result.status) {
-		t->result.status = m->status;
-		t->result.rank = m->rank;
+	if (!t->status) {
+		t->status = m->status;
+		t->rank = m->rank;
 	}
-	free(t->result.why);
-	t->result.why = text_of(&m->why);
+	free(t->why);
+	t->why = text_of(&m->why);
 	task_signal_parts(h, t, 0);
 }
 
@@ -266,10 +264,10 @@ bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 		if (!part)
 			continue;
 		any = true;
-		t->losses += !t->loss;
-		t->loss = LOSS_STARTED;
-		t->result.status = SIGKILL;
-		t->result.rank = part->first_rank;
+		t->run->losses += !t->run->loss;
+		t->run->loss = LOSS_STARTED;
+		t->status = SIGKILL;
+		t->rank = part->first_rank;
 		task_set_why(t, text);
 		task_signal_parts(h, t, SIGKILL);
 	}
@@ -286,9 +284,16 @@ void tasks_leave_node(struct dvm_head *h, uint32_t node)
 		if (!part)
 			continue;
 		part->ended = true;
-		if (!--t->parts_left)
+		if (!--t->run->parts_left)
 			ended(h, t);
 	}
+}
+
+/* The nodes on which ranks of a task run. */
+static void note_nodes(const struct ledger_placement *p, bool *on)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		on[p->parts[i].node] |= !p->parts[i].ended;
 }
 
 bool *tasks_end_on(const struct dvm_head *h)
@@ -299,8 +304,8 @@ bool *tasks_end_on(const struct dvm_head *h)
 	if (!on)
 		return NULL;
 	DL_FOREACH(h->running, t)
-		for (uint32_t i = 0; (t->cancelled || h->stop_ms) && i < t->placement->count; i++)
-			on[t->placement->parts[i].node] |= !t->placement->parts[i].ended;
+		if (t->cancelled || h->stop_ms)
+			note_nodes(t->run->placement, on);
 	return on;
 }
 
@@ -309,9 +314,9 @@ void tasks_move_away(struct dvm_head *h, uint32_t node)
 	struct head_task *t, *next;
 
 	DL_FOREACH_SAFE(h->running, t, next) {
-		if (t->loss || !part_on(t, node))
+		if (t->run->loss || !part_on(t, node))
 			continue;
-		t->loss = LOSS_STARTED;
+		t->run->loss = LOSS_STARTED;
 		task_signal_parts(h, t, 0);
 	}
 }

@@ -20,6 +20,10 @@ void head_list_node(struct dvm_head *h, enum node_list list, uint32_t node);
 uint32_t head_take_listed(struct dvm_head *h, enum node_list list);
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
 bool head_has_lost_all(const struct dvm_head *h);
+/* Tasks by number. 0 or -ENOMEM. */
+int tasks_init(struct dvm_head *h);
+void task_add(struct dvm_head *h, struct head_task *t);
+void task_remove(struct dvm_head *h, struct head_task *t);
 /* The next number that a task of this DVM could have. */
 uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
 
@@ -124,7 +128,10 @@ void task_end_queued(struct dvm_head *h, struct head_task *t);
 /* The reason why the task has failed, or will fail. */
 void task_set_why(struct head_task *t, const char *why);
 void tasks_free(struct dvm_head *h);
-void task_result_free(struct task_result *r);
+/* The task is placed, or its journal says that it was: t->run is there. 0 or -ENOMEM. */
+int task_begin_run(struct head_task *t);
+/* Another try follows. */
+void task_forget_result(struct head_task *t);
 /* True: the move between these states is legal. */
 bool task_may_move(enum task_state from, enum task_state to);
 /* Move the task to another state, which is legal, and into its list. */
@@ -152,9 +159,9 @@ void task_failing(struct dvm_head *h, const struct dvm_started *m);
 void task_failed(struct dvm_head *h, const struct dvm_failed *m);
 void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m);
 /* Copy what a task has printed, and the names of its files, to its result. */
-void task_take_output(struct task_result *r, const struct dvm_bytes *out,
+void task_take_output(struct task_run *r, const struct dvm_bytes *out,
 		      const struct dvm_bytes *err);
-void task_take_files(struct task_result *r, const struct dvm_bytes *files,
+void task_take_files(struct task_run *r, const struct dvm_bytes *files,
 		     const struct dvm_bytes *unkept);
 /* The end of the task's part on the node. */
 void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m);

@@ -36,10 +36,8 @@ void report_ended_to(struct dvm_head *h, struct head_task *t, uint32_t client)
 
 void report_ended(struct dvm_head *h, struct head_task *t)
 {
-	const struct watcher *w;
-
-	LL_FOREACH(t->watchers, w)
-		report_ended_to(h, t, w->client);
+	FOR_EACH_WATCHER(t, w)
+		report_ended_to(h, t, w.client);
 }
 
 /* Each event is a line. */

@@ -167,46 +167,58 @@ static int read_submit(struct replay *r, const struct journal_submit *j)
 	return *why ? add_unfit(r, j->task, why) : 0;
 }
 
-static void read_start(struct replay *r, const struct journal_start *j)
+static int read_start(struct replay *r, const struct journal_start *j)
 {
 	struct head_task *t = task_find(r->h, j->task);
 
 	if (!t || t->state == TASK_ENDED)
-		return;
+		return 0;
+	if (task_begin_run(t))
+		return -ENOMEM;
 	t->instance = j->instance;
-	t->spec.retries = j->retries;
-	t->placed_ns = j->placed_ns;
+	t->retries = j->retries;
+	t->run->placed_ns = j->placed_ns;
+	return 0;
 }
 
 static void read_cancel(struct replay *r, uint64_t id)
 {
 	struct head_task *t = task_find(r->h, id);
 
-	if (t)
+	if (t && t->state != TASK_ENDED)
 		t->cancelled = true;
 }
 
-static void read_end(struct replay *r, const struct journal_end *j)
+static void set_result(struct head_task *t, const struct journal_end *j)
+{
+	t->instance = j->instance;
+	t->cancelled = j->cancelled;
+	t->ended_ns = j->ended_ns;
+	t->status = j->status;
+	t->rank = j->rank;
+	t->not_started = j->not_started;
+	t->too_long = j->too_long;
+	t->why = j->why.len ? text_of(&j->why) : NULL;
+	t->run->started_ns = j->started_ns;
+	t->run->user_us = j->user_us;
+	t->run->system_us = j->system_us;
+	t->run->peak_kib = j->peak_kib;
+	t->run->output_lost = j->output == JOURNAL_OUTPUT_LOST;
+	task_take_output(t->run, &j->out, &j->err);
+	task_take_files(t->run, &j->files, &j->unkept);
+}
+
+static int read_end(struct replay *r, const struct journal_end *j)
 {
 	struct head_task *t = task_find(r->h, j->task);
 
 	if (!t || t->state == TASK_ENDED)
-		return;
-	t->instance = j->instance;
-	t->cancelled = j->cancelled;
-	t->started_ns = j->started_ns;
-	t->ended_ns = j->ended_ns;
-	t->result = (struct task_result){
-		.status = j->status, .rank = j->rank,
-		.not_started = j->not_started, .too_long = j->too_long,
-		.user_us = j->user_us, .system_us = j->system_us,
-		.peak_kib = j->peak_kib,
-		.why = j->why.len ? text_of(&j->why) : NULL,
-		.output_lost = j->output == JOURNAL_OUTPUT_LOST,
-	};
-	task_take_output(&t->result, &j->out, &j->err);
-	task_take_files(&t->result, &j->files, &j->unkept);
+		return 0;
+	if (task_begin_run(t))
+		return -ENOMEM;
+	set_result(t, j);
 	task_end_queued(r->h, t);
+	return 0;
 }
 
 static int read_record(struct replay *r, const struct journal_record *j)
@@ -215,9 +227,9 @@ static int read_record(struct replay *r, const struct journal_record *j)
 	case JOURNAL_COUNTS: read_counts(r, &j->counts); return 0;
 	case JOURNAL_PROFILE: return read_profile(r, &j->profile);
 	case JOURNAL_SUBMIT: return read_submit(r, &j->submit);
-	case JOURNAL_START: read_start(r, &j->start); return 0;
+	case JOURNAL_START: return read_start(r, &j->start);
 	case JOURNAL_CANCEL: read_cancel(r, j->cancelled); return 0;
-	case JOURNAL_END: read_end(r, &j->end); return 0;
+	case JOURNAL_END: return read_end(r, &j->end);
 	case JOURNAL_WAITED: wait_read(r->h, &j->waited); return 0;
 	case JOURNAL_NODES: r->left = j->nodes.left; return 0;
 	default: return 0;
@@ -237,7 +249,7 @@ static void settle_started(struct replay *r, struct head_task *t, bool once)
 	if (!t->cancelled && !once) {
 		r->out->again++;
 		t->instance++;
-		t->placed_ns = 0;
+		t->run->placed_ns = 0;
 	}
 	task_hold(r->h, t);
 }
@@ -245,10 +257,10 @@ static void settle_started(struct replay *r, struct head_task *t, bool once)
 static void end_unfit(struct replay *r, struct head_task *t, const struct unfit *u)
 {
 	log_error(r->h->log, "task %llu: %s", (unsigned long long)u->id, u->why);
-	t->result.not_started = true;
-	t->result.status = 127 << 8;
+	t->not_started = true;
+	t->status = 127 << 8;
 	task_set_why(t, u->why);
-	if (t->placed_ns)
+	if (task_run(t)->placed_ns)
 		task_hold(r->h, t);
 	else
 		task_end_queued(r->h, t);
@@ -263,7 +275,7 @@ static void settle_one(struct replay *r, struct head_task *t, bool once)
 		r->out->adopted++;
 	else if (u)
 		end_unfit(r, t, u);
-	else if (t->placed_ns)
+	else if (task_run(t)->placed_ns)
 		settle_started(r, t, once);
 	else if (t->cancelled)
 		task_end_lost(r->h, t, SIGTERM, "the task was cancelled, or its client was lost with the head");
@@ -411,6 +423,6 @@ void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out)
 					unkept.tasks, unkept.failed };
 	DL_FOREACH(h->ended, t) {
 		out->done--;
-		out->failed -= t->result.status && !t->result.cancelled;
+		out->failed -= t->status && !t->cancelled;
 	}
 }

@@ -69,7 +69,7 @@ static int occupy(struct ledger *l, const struct head_task *t)
 	struct ledger_placement *p = NULL;
 	int rc;
 
-	s.placed = t->placement;
+	s.placed = task_run(t)->placement;
 	memset(s.counters, 0, sizeof(s.counters));
 	rc = ledger_place(l, &s, &p);
 	free(p);
@@ -109,19 +109,19 @@ void spawned_cancel(struct dvm_head *h, struct head_task *t)
 {
 	struct head_spawn *s, *next;
 
-	DL_FOREACH_SAFE(t->children, s, next)
+	DL_FOREACH_SAFE(task_run(t)->children, s, next)
 		cancel_child(h, s, "was cancelled");
 }
 
 /* Children of a parent that has ended well go on. */
 static void leave_children(struct dvm_head *h, struct head_task *t)
 {
-	bool well = !t->cancelled && !t->loss && !t->result.status;
+	bool well = !task_failed_so_far(t) && !task_run(t)->loss;
 
-	while (t->children) {
-		struct head_spawn *s = t->children;
+	while (task_run(t)->children) {
+		struct head_spawn *s = t->run->children;
 
-		DL_DELETE(t->children, s);
+		DL_DELETE(t->run->children, s);
 		s->parent = NULL;
 		if (!well)
 			cancel_child(h, s, "failed");
@@ -135,13 +135,13 @@ static void leave_children(struct dvm_head *h, struct head_task *t)
 static void answer_end(struct dvm_head *h, const struct head_task *t)
 {
 	const char *why_not = t->spawned->why_not ? t->spawned->why_not : "";
-	const char *why = t->result.why ? t->result.why : why_not;
+	const char *why = t->why ? t->why : why_not;
 	char text[DVM_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%.1000s", why_not);
-	if (t->result.status || t->cancelled)
+	if (task_failed_so_far(t))
 		snprintf(text, sizeof(text), "task %llu ended with exit code %d before its first rank had started PMI%s%.600s",
-			 (unsigned long long)t->id, dvm_exit_code(t->result.status),
+			 (unsigned long long)t->id, dvm_exit_code(t->status),
 			 *why ? ": " : "", why);
 	spawned_answer(h, t->spawned, text);
 }
@@ -152,14 +152,15 @@ void spawned_end(struct dvm_head *h, struct head_task *t)
 	 * The parent may wait for names that this task publishes, though it has
 	 * published none yet.
 	 */
-	if (h->ops.names_end && (t->asked_names || t->spawned))
+	if (h->ops.names_end && (task_run(t)->asked_names || t->spawned))
 		h->ops.names_end(h->arg, t->id, t->instance);
-	t->asked_names = false;
+	if (t->run)
+		t->run->asked_names = false;
 	leave_children(h, t);
 	if (!t->spawned)
 		return;
 	answer_end(h, t);
 	if (t->spawned->parent)
-		DL_DELETE(t->spawned->parent->children, t->spawned);
+		DL_DELETE(t->spawned->parent->run->children, t->spawned);
 	t->spawned->parent = NULL;
 }

@@ -94,7 +94,7 @@ enum task_loss {
 	LOSS_UNSTARTED,
 };
 
-/* A client that gets an event when a task has ended. */
+/* Another client that gets an event when a task has ended. */
 struct watcher {
 	uint32_t client;
 	struct watcher *next;
@@ -107,19 +107,7 @@ struct task_files {
 	char names[]; /* each with its NUL */
 };
 
-struct task_result {
-	int32_t status;
-	uint32_t rank;    /* rank of the status */
-	bool not_started, too_long, cancelled;
-	bool told;        /* the status is of a part that was ended because of another */
-	bool output_lost; /* with a head: the journal does not have it */
-	uint64_t user_us, system_us, peak_kib;
-	char *why, *out, *err; /* NULL: none */
-	size_t out_len, err_len;
-	struct task_files *files; /* of complete output; NULL: out and err are complete */
-};
-
-/* The user's specification of a task. */
+/* The user's specification of a task, as it is read. */
 struct task_spec {
 	struct ledger_shape shape;
 	int32_t priority;
@@ -139,34 +127,74 @@ struct task_spec {
 	uint64_t number; /* number by the client, for lists: a line of a file; 0: none */
 };
 
+/* Texts that few tasks have: as in task_spec. One block of memory. */
+struct task_texts {
+	const char *path, *error, *cwd, *name;
+	const char *input;
+	size_t input_len;
+	char bytes[];
+};
+
+/*
+ * The state that only a task has that was placed, by this head or an earlier one. Another
+ * try uses it again.
+ */
+struct task_run {
+	uint32_t parts_left;
+	uint32_t losses;  /* lost nodes among those that it ran on */
+	enum task_loss loss;
+	bool asked_names; /* ops.names was called for it */
+	bool output_lost; /* with a head: the journal does not have it */
+	struct ledger_placement *placement; /* NULL: it waits for another try */
+	uint64_t start_at; /* position after its record in the journal */
+	uint64_t placed_ns, started_ns;
+	uint64_t user_us, system_us, peak_kib;
+	char *out, *err; /* tails; NULL: none */
+	uint32_t out_len, err_len;
+	struct task_files *files; /* of complete output; NULL: out and err are complete */
+	struct head_spawn *children; /* live tasks that this try has spawned */
+	struct head_output *outputs; /* of this try, if output is forwarded */
+};
+
+/*
+ * A task. A million of them may wait, so what only placed tasks have is in another block,
+ * and so is what few have.
+ */
 struct head_task {
 	uint64_t id;
-	enum task_state state;
 	struct queue_item item;
-	struct task_spec spec;
-	struct head_profile *profile;
-	uint64_t line;    /* see journal_submit */
-	uint32_t instance;
-	uint32_t losses;  /* lost nodes among those that it ran on */
-	uint32_t tied;    /* the task ends with this client; 0: none */
-	bool cancelled;
-	enum task_loss loss;
-	bool argv_cut;    /* ended: spec.argv has only the first arguments */
-	uint64_t start_at, end_at; /* positions after its records in the journal */
-	bool waited;      /* ended, and a client that waited for that has confirmed it */
-	uint32_t told;    /* ended: the client that got the last event; 0: none */
-	bool asked_names; /* ops.names was called for it */
-	bool follow;      /* watchers also get events of tasks that it spawns, and watch them */
-	struct head_spawn *spawned;  /* spawned by a task; NULL: submitted by a client */
-	struct head_spawn *children; /* live tasks that this try has spawned */
-	uint32_t parts_left;
-	struct ledger_placement *placement;
-	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
-	struct task_result result;
-	struct watcher *watchers;
-	struct head_output *outputs; /* of this try, if output is forwarded */
+	struct head_task *same_hash;   /* the next task of its bucket */
 	struct head_task *prev, *next; /* in the list of its state */
-	UT_hash_handle hh;
+	struct head_profile *profile;
+	char *argv;       /* texts, each with its NUL */
+	struct task_texts *texts; /* NULL: none; see task_texts() */
+	struct task_run *run;     /* NULL: it was never placed; see task_run() */
+	struct watcher *watchers; /* clients behind the first one */
+	struct head_spawn *spawned; /* spawned by a task; NULL: submitted by a client */
+	uint64_t line;    /* see journal_submit */
+	uint64_t number;  /* as in task_spec */
+	uint64_t submitted_ns, ended_ns;
+	uint64_t end_at;  /* ended: position after its record in the journal */
+	char *why;        /* the reason why it failed, or NULL */
+	uint32_t watcher; /* the first client that gets an event when it has ended; 0: none */
+	uint32_t argv_len;
+	uint32_t ranks;
+	int32_t priority;
+	uint32_t limit_s, retries; /* as in task_spec */
+	uint32_t instance;
+	uint32_t tied;    /* the task ends with this client; 0: none */
+	uint32_t told;    /* ended: the client that got the last event; 0: none */
+	int32_t status;   /* the wait status of its result so far, */
+	uint32_t rank;    /* ... and the rank that has it */
+	uint8_t state;    /* enum task_state */
+	uint8_t output;   /* enum dvm_output */
+	bool pmi : 1, append : 1; /* as in task_spec */
+	bool follow : 1;    /* watchers also get events of tasks that it spawns, and watch them */
+	bool cancelled : 1;
+	bool argv_cut : 1;  /* ended: argv has only the first arguments */
+	bool waited : 1;    /* ended, and a client that waited for that has confirmed it */
+	bool not_started : 1, too_long : 1; /* of its result: as in dvm_ended */
+	bool told_to_end : 1; /* its status is of a part that was ended because of another */
 };
 
 /* The link of a spawned task to its spawner; see head_spawned.c. */
@@ -256,7 +284,9 @@ struct dvm_head {
 	struct head_profile *profiles;
 	uint32_t next_profile;
 	struct head_client *clients;
-	struct head_task *tasks;  /* all, by id */
+	struct head_task **buckets; /* all tasks, by id: head_lookup.c */
+	size_t nbuckets;          /* a power of two */
+	struct task_run *spare;   /* for the next task that is placed */
 	/*
 	 * Lists; with the queued tasks are the held ones, with the running tasks the placed
 	 * ones.
@@ -289,6 +319,44 @@ struct dvm_head {
 static inline struct head_task *task_of_item(const struct queue_item *item)
 {
 	return (struct head_task *)((char *)(uintptr_t)item - offsetof(struct head_task, item));
+}
+
+/* Iterates over the clients that watch a task. */
+struct watcher_at {
+	uint32_t client;
+	const struct watcher *rest;
+};
+
+static inline struct watcher_at watcher_next(const struct watcher *rest)
+{
+	return rest ? (struct watcher_at){ rest->client, rest->next } :
+		      (struct watcher_at){ 0, NULL };
+}
+
+/* `w`: a variable of the loop; w.client is the client. */
+#define FOR_EACH_WATCHER(t, w)                                            \
+	for (struct watcher_at w = { (t)->watcher, (t)->watchers }; w.client; \
+	     w = watcher_next(w.rest))
+
+/* The rare texts of a task; empty, if there are none. */
+static inline const struct task_texts *task_texts(const struct head_task *t)
+{
+	static const struct task_texts none;
+
+	return t->texts ? t->texts : &none;
+}
+
+/* The state of a placed task; empty, if it was never placed. */
+static inline const struct task_run *task_run(const struct head_task *t)
+{
+	static const struct task_run none;
+
+	return t->run ? t->run : &none;
+}
+
+static inline bool task_failed_so_far(const struct head_task *t)
+{
+	return t->status || t->cancelled;
 }
 
 static inline bool task_waits(const struct head_task *t)

@@ -19,6 +19,9 @@
 
 #include <utlist.h>
 
+/* A million tasks may wait: what a task has only later belongs into struct task_run. */
+_Static_assert(sizeof(struct head_task) <= 232, "a waiting task has few bytes");
+
 /* ---- states and lists ---- */
 
 bool task_may_move(enum task_state from, enum task_state to)
@@ -66,7 +69,7 @@ static void enlist(struct dvm_head *h, struct head_task *t, enum task_state stat
 	size_t *count;
 	struct head_task **list = list_of(h, state, &count);
 
-	t->state = state;
+	t->state = (uint8_t)state;
 	DL_APPEND(*list, t);
 	++*count;
 }
@@ -74,11 +77,11 @@ static void enlist(struct dvm_head *h, struct head_task *t, enum task_state stat
 void task_move(struct dvm_head *h, struct head_task *t, enum task_state state)
 {
 	size_t *count, *other;
-	struct head_task **list = list_of(h, t->state, &count);
+	struct head_task **list = list_of(h, (enum task_state)t->state, &count);
 
-	assert(task_may_move(t->state, state));
+	assert(task_may_move((enum task_state)t->state, state));
 	if (list == list_of(h, state, &other)) {
-		t->state = state;
+		t->state = (uint8_t)state;
 		return;
 	}
 	DL_DELETE(*list, t);
@@ -100,15 +103,34 @@ void task_spec_free(struct task_spec *s)
 	memset(s, 0, sizeof(*s));
 }
 
-void task_result_free(struct task_result *r)
+int task_begin_run(struct head_task *t)
+{
+	if (!t->run)
+		t->run = calloc(1, sizeof(*t->run));
+	return t->run ? 0 : -ENOMEM;
+}
+
+static void free_output(struct task_run *r)
 {
 	if (r->files)
 		free(r->files->unkept);
 	free(r->files);
-	free(r->why);
 	free(r->out);
 	free(r->err);
-	memset(r, 0, sizeof(*r));
+}
+
+void task_forget_result(struct head_task *t)
+{
+	const struct task_run keep = { .losses = t->run->losses };
+
+	free(t->why);
+	t->why = NULL;
+	t->ended_ns = 0;
+	t->status = 0;
+	t->rank = 0;
+	t->not_started = t->too_long = t->told_to_end = false;
+	free_output(t->run);
+	*t->run = keep;
 }
 
 static void forget_watchers(struct head_task *t)
@@ -118,32 +140,121 @@ static void forget_watchers(struct head_task *t)
 	LL_FOREACH_SAFE(t->watchers, w, next)
 		free(w);
 	t->watchers = NULL;
+	t->watcher = 0;
+}
+
+static void run_free(struct task_run *r)
+{
+	if (!r)
+		return;
+	free_output(r);
+	free(r->placement);
+	free(r);
 }
 
 static void task_free(struct dvm_head *h, struct head_task *t)
 {
 	size_t *count;
-	struct head_task **list = list_of(h, t->state, &count);
+	struct head_task **list = list_of(h, (enum task_state)t->state, &count);
 
 	DL_DELETE(*list, t);
 	--*count;
-	HASH_DEL(h->tasks, t);
-	task_spec_free(&t->spec);
+	task_remove(h, t);
 	profile_release(h, t->profile);
-	task_result_free(&t->result);
 	forget_watchers(t);
 	output_end(h, t);
 	spawned_free(t->spawned);
-	free(t->placement);
+	run_free(t->run);
+	free(t->texts);
+	free(t->argv);
+	free(t->why);
 	free(t);
 }
 
 void tasks_free(struct dvm_head *h)
 {
-	struct head_task *t, *next;
+	while (h->queued)
+		task_free(h, h->queued);
+	while (h->running)
+		task_free(h, h->running);
+	while (h->ended)
+		task_free(h, h->ended);
+}
 
-	HASH_ITER(hh, h->tasks, t, next)
-		task_free(h, t);
+/* ---- submitting ---- */
+
+static size_t size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+/* Copy a text to *at, which moves behind it. */
+static const char *move_text(char **at, const char *text)
+{
+	char *copy = *at;
+
+	if (!text)
+		return NULL;
+	memcpy(copy, text, size_of(text));
+	*at += size_of(text);
+	return copy;
+}
+
+/* 0 or -ENOMEM. */
+static int take_texts(struct head_task *t, const struct task_spec *s)
+{
+	size_t bytes = size_of(s->path) + size_of(s->error) + size_of(s->cwd) +
+		       size_of(s->name) + s->input_len;
+	char *at;
+
+	if (!bytes)
+		return 0;
+	t->texts = malloc(sizeof(*t->texts) + bytes);
+	if (!t->texts)
+		return -ENOMEM;
+	at = t->texts->bytes;
+	t->texts->path = move_text(&at, s->path);
+	t->texts->error = move_text(&at, s->error);
+	t->texts->cwd = move_text(&at, s->cwd);
+	t->texts->name = move_text(&at, s->name);
+	t->texts->input = s->input_len ? memcpy(at, s->input, s->input_len) : NULL;
+	t->texts->input_len = s->input_len;
+	return 0;
+}
+
+/* The arguments, in no more memory than they need. */
+static void take_argv(struct head_task *t, struct task_spec *s)
+{
+	char *fits = s->argv ? realloc(s->argv, s->argv_len) : NULL;
+
+	t->argv = fits ? fits : s->argv;
+	t->argv_len = (uint32_t)s->argv_len;
+	s->argv = NULL;
+}
+
+static void take_numbers(struct head_task *t, const struct task_spec *s)
+{
+	t->ranks = s->shape.ranks;
+	t->priority = s->priority;
+	t->limit_s = s->limit_s;
+	t->retries = s->retries;
+	t->number = s->number;
+	t->output = (uint8_t)s->output;
+	t->pmi = s->pmi;
+	t->append = s->append;
+}
+
+/* 0 or -ENOMEM. */
+static int take_spec(struct dvm_head *h, struct head_task *t, struct task_spec *spec)
+{
+	int rc = take_texts(t, spec);
+
+	if (rc)
+		return rc;
+	rc = queue_add(h->queue, &t->item, &spec->shape, spec->priority, spec->limit_s,
+		       h->now.ms);
+	spec->shape.placed = NULL; /* the queue's, or freed */
+	return rc;
 }
 
 struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
@@ -151,24 +262,23 @@ struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
 {
 	struct head_task *t = calloc(1, sizeof(*t));
 
-	*error = t ? 0 : -ENOMEM;
-	if (t)
-		*error = queue_add(h->queue, &t->item, &spec->shape,
-				   spec->priority, spec->limit_s, h->now.ms);
-	if (t && spec->shape.placed)
-		spec->shape.placed = NULL; /* the queue's, or freed */
+	*error = t ? take_spec(h, t, spec) : -ENOMEM;
 	if (*error) {
 		task_spec_free(spec);
+		if (t)
+			free(t->texts);
 		free(t);
 		return NULL;
 	}
 	t->id = h->next_id;
 	h->next_id = head_id_after(h, t->id);
-	t->spec = *spec;
+	take_argv(t, spec);
+	take_numbers(t, spec);
+	task_spec_free(spec);
 	t->profile = profile;
 	profile->users++;
 	t->submitted_ns = h->now.wall_ns;
-	HASH_ADD(hh, h->tasks, id, sizeof(t->id), t);
+	task_add(h, t);
 	enlist(h, t, TASK_QUEUED);
 	h->retry = true;
 	return t;
@@ -189,14 +299,14 @@ static void cut_command(struct head_task *t)
 {
 	char *kept;
 
-	if (t->spec.argv_len <= COMMAND_KEPT_MAX)
+	if (t->argv_len <= COMMAND_KEPT_MAX)
 		return;
-	t->spec.argv[COMMAND_KEPT_MAX - 1] = '\0';
-	t->spec.argv_len = COMMAND_KEPT_MAX;
+	t->argv[COMMAND_KEPT_MAX - 1] = '\0';
+	t->argv_len = COMMAND_KEPT_MAX;
 	t->argv_cut = true;
-	kept = realloc(t->spec.argv, COMMAND_KEPT_MAX);
+	kept = realloc(t->argv, COMMAND_KEPT_MAX);
 	if (kept)
-		t->spec.argv = kept;
+		t->argv = kept;
 }
 
 void task_end(struct dvm_head *h, struct head_task *t)
@@ -204,11 +314,10 @@ void task_end(struct dvm_head *h, struct head_task *t)
 	spawned_end(h, t);
 	queue_done(h->queue, &t->item);
 	t->ended_ns = t->ended_ns ? t->ended_ns : h->now.wall_ns;
-	t->result.cancelled = t->cancelled;
 	h->done++;
-	if (t->result.status && !t->cancelled)
+	if (t->status && !t->cancelled)
 		h->failed++;
-	t->waited |= t->tied || t->spawned; /* others have nothing to do with it */
+	t->waited = t->waited || t->tied || t->spawned; /* others have nothing to do with it */
 	task_move(h, t, TASK_ENDED);
 	journal_end(h, t);
 	report_ended(h, t);
@@ -219,8 +328,8 @@ void task_end(struct dvm_head *h, struct head_task *t)
 
 void task_set_why(struct head_task *t, const char *why)
 {
-	free(t->result.why);
-	t->result.why = strdup(why);
+	free(t->why);
+	t->why = strdup(why);
 }
 
 void task_end_queued(struct dvm_head *h, struct head_task *t)
@@ -245,9 +354,9 @@ void task_undo(struct dvm_head *h, struct head_task *t)
  */
 static void end_unstarted(struct dvm_head *h, struct head_task *t, const char *why)
 {
-	t->result.not_started = true;
-	t->result.status = 127 << 8;
-	if (!t->result.why)
+	t->not_started = true;
+	t->status = 127 << 8;
+	if (!t->why)
 		task_set_why(t, why);
 	task_end_queued(h, t);
 }
@@ -271,9 +380,10 @@ void task_signal_parts(struct dvm_head *h, const struct head_task *t,
 		.type = DVM_SIGNAL,
 		.signal = { t->id, t->instance, number },
 	};
+	const struct ledger_placement *where = task_run(t)->placement;
 
-	for (uint32_t i = 0; t->state == TASK_LAUNCHED && i < t->placement->count; i++)
-		head_queue_msg(h, t->placement->parts[i].node, &m);
+	for (uint32_t i = 0; t->state == TASK_LAUNCHED && i < where->count; i++)
+		head_queue_msg(h, where->parts[i].node, &m);
 }
 
 void task_cancel(struct dvm_head *h, struct head_task *t)
@@ -300,7 +410,7 @@ void task_hold(struct dvm_head *h, struct head_task *t)
 
 void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, const char *why)
 {
-	t->result.status = status;
+	t->status = status;
 	task_set_why(t, why);
 	task_end_queued(h, t);
 }
@@ -308,11 +418,11 @@ void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, cons
 /* A task that is not run again keeps the time of its start. */
 static void release(struct dvm_head *h, struct head_task *t)
 {
-	if (t->result.why) {
+	if (t->why) {
 		task_end_queued(h, t);
 	} else if (t->cancelled) {
 		task_end_lost(h, t, SIGTERM, "the task was cancelled, or its client was lost with the head");
-	} else if (t->placed_ns) {
+	} else if (task_run(t)->placed_ns) {
 		task_end_lost(h, t, SIGKILL, "the task was running when the head was lost, and --once allows no second start");
 	} else {
 		task_move(h, t, TASK_QUEUED);

@@ -14,7 +14,7 @@
 
 static bool has_failed(const struct head_task *t)
 {
-	return t->result.status || t->result.cancelled;
+	return task_failed_so_far(t);
 }
 
 static void add(struct unwaited *to, const struct unwaited *n)
@@ -33,8 +33,10 @@ int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client)
 		report_ended_to(h, t, client);
 		return 0;
 	}
-	LL_FOREACH(t->watchers, w)
-		if (w->client == client)
+	if (!t->watcher)
+		t->watcher = client;
+	FOR_EACH_WATCHER(t, there)
+		if (there.client == client)
 			return 0;
 	w = malloc(sizeof(*w));
 	if (!w)

@@ -258,9 +258,9 @@ void why_reasons(struct dvm_head *h, const struct head_task *t, struct buf *reas
 		not_written(h, reasons);
 	if (task_runs(t) && t->cancelled)
 		add(reasons, "the task was cancelled, and its ranks are being ended");
-	else if (task_runs(t) && (t->loss || t->result.status))
+	else if (task_runs(t) && (t->run->loss || t->status))
 		add(reasons, "a rank of the task failed, and the other ranks are being ended%s%s",
-		    t->result.why ? ": " : "", t->result.why ? t->result.why : "");
+		    t->why ? ": " : "", t->why ? t->why : "");
 	is_unread(h, t, reasons);
 }
 
@@ -275,22 +275,22 @@ uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client)
 
 	if (t->state != TASK_LAUNCHED)
 		return 0;
-	for (uint32_t i = 0; i < t->placement->count; i++) {
+	for (uint32_t i = 0; i < t->run->placement->count; i++) {
 		m.ask.node = i;
-		head_queue_msg(h, t->placement->parts[i].node, &m);
+		head_queue_msg(h, t->run->placement->parts[i].node, &m);
 	}
-	return t->placement->count;
+	return t->run->placement->count;
 }
 
 void why_told(struct dvm_head *h, const struct dvm_told *m)
 {
 	const struct head_task *t = task_find(h, m->about.task);
 	struct head_event e = { .type = EVENT_TOLD, .told = { .m = m } };
+	const struct ledger_placement *where = t ? task_run(t)->placement : NULL;
 
-	if (!t || t->instance != m->about.instance || !t->placement ||
-	    m->about.node >= t->placement->count)
+	if (!where || t->instance != m->about.instance || m->about.node >= where->count)
 		return;
 	e.told.task = t->id;
-	e.told.node = head_node_name(h, t->placement->parts[m->about.node].node);
+	e.told.node = head_node_name(h, where->parts[m->about.node].node);
 	client_tell(h, m->about.client, &e);
 }

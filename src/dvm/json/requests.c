@@ -180,13 +180,12 @@ static void on_status(struct dvm_head *h, struct head_client *c, json_t *request
 /* The number of running tasks that this client watches. */
 static void on_progress(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	const struct watcher *w;
 	const struct head_task *t;
 	json_int_t n = 0;
 
 	DL_FOREACH(h->running, t)
-		LL_FOREACH(t->watchers, w)
-			n += w->client == c->number;
+		FOR_EACH_WATCHER(t, w)
+			n += w.client == c->number;
 	client_answer(h, c, request, json_pack("{s:s,s:I}", "ev", "ok", "running", n));
 }
 

@@ -27,26 +27,25 @@ static const char *state_name(const struct head_task *t)
 	case TASK_LAUNCHED:
 		return "running";
 	default:
-		return t->result.cancelled ? "cancelled" :
-		       t->result.status ? "failed" : "done";
+		return t->cancelled ? "cancelled" : t->status ? "failed" : "done";
 	}
 }
 
 static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
 {
+	const struct ledger_placement *where = task_run(t)->placement;
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; t->placement && i < t->placement->count &&
-			     i < NODES_SHOWN_MAX; i++)
+	for (uint32_t i = 0; where && i < where->count && i < NODES_SHOWN_MAX; i++)
 		json_array_append_new(list, text_of_name(head_node_name(
-			h, t->placement->parts[i].node)));
+			h, where->parts[i].node)));
 	return list;
 }
 
 /* The complete output, where that is longer than "out" and "err". */
 static void set_files(json_t *o, const struct head_task *t)
 {
-	const struct task_files *f = t->result.files;
+	const struct task_files *f = task_run(t)->files;
 	const struct dvm_bytes names = { f->names, f->len };
 	const char *dir = t->profile->outputs ? t->profile->outputs : "";
 	json_t *list = json_array();
@@ -60,17 +59,17 @@ static void set_files(json_t *o, const struct head_task *t)
 
 static void set_result(json_t *o, const struct head_task *t)
 {
-	const struct task_result *r = &t->result;
+	const struct task_run *r = task_run(t);
 
-	json_object_set_new(o, "code", json_integer(dvm_exit_code(r->status)));
-	if (r->status & 0x7f)
-		json_object_set_new(o, "signal", json_integer(r->status & 0x7f));
-	if (r->status)
-		json_object_set_new(o, "rank", json_integer(r->rank));
-	if (r->too_long)
+	json_object_set_new(o, "code", json_integer(dvm_exit_code(t->status)));
+	if (t->status & 0x7f)
+		json_object_set_new(o, "signal", json_integer(t->status & 0x7f));
+	if (t->status)
+		json_object_set_new(o, "rank", json_integer(t->rank));
+	if (t->too_long)
 		json_object_set_new(o, "too_long", json_true());
-	if (r->why)
-		json_object_set_new(o, "why", text_of_bytes(r->why, strlen(r->why)));
+	if (t->why)
+		json_object_set_new(o, "why", text_of_bytes(t->why, strlen(t->why)));
 	set_bytes(o, "out", r->out, r->out_len);
 	set_bytes(o, "err", r->err, r->err_len);
 	if (r->files)
@@ -94,12 +93,13 @@ static json_t *text_begin(const char *text, size_t len)
 /* The arguments of the command, up to `max` bytes of them. */
 static void set_command(json_t *o, const struct head_task *t, size_t max)
 {
-	const struct dvm_bytes texts = { t->spec.argv, t->spec.argv_len };
+	const struct dvm_bytes argv = { t->argv, t->argv_len };
+	const struct task_texts *texts = task_texts(t);
 	json_t *list = json_array();
-	const char *a = t->spec.argv ? dvm_texts_next(&texts, NULL) : NULL;
+	const char *a = t->argv ? dvm_texts_next(&argv, NULL) : NULL;
 	size_t len;
 
-	for (; a && max; a = dvm_texts_next(&texts, a)) {
+	for (; a && max; a = dvm_texts_next(&argv, a)) {
 		len = strlen(a);
 		json_array_append_new(list, text_begin(a, len < max ? len : max));
 		if (len >= max)
@@ -111,14 +111,14 @@ static void set_command(json_t *o, const struct head_task *t, size_t max)
 		json_object_set_new(o, "argv_cut", json_true());
 	if (t->line)
 		json_object_set_new(o, "line", json_integer((json_int_t)t->line));
-	if (t->spec.path)
-		json_object_set_new(o, "path", json_string(t->spec.path));
-	if (t->spec.error)
-		json_object_set_new(o, "error", json_string(t->spec.error));
-	if (t->spec.cwd)
-		json_object_set_new(o, "cwd", json_string(t->spec.cwd));
-	if (t->spec.number)
-		json_object_set_new(o, "number", json_integer((json_int_t)t->spec.number));
+	if (texts->path)
+		json_object_set_new(o, "path", json_string(texts->path));
+	if (texts->error)
+		json_object_set_new(o, "error", json_string(texts->error));
+	if (texts->cwd)
+		json_object_set_new(o, "cwd", json_string(texts->cwd));
+	if (t->number)
+		json_object_set_new(o, "number", json_integer((json_int_t)t->number));
 }
 
 static json_t *describe(const struct dvm_head *h, const struct head_task *t)
@@ -126,16 +126,16 @@ static json_t *describe(const struct dvm_head *h, const struct head_task *t)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "id", json_integer((json_int_t)t->id));
-	if (t->spec.name)
-		json_object_set_new(o, "name", text_of_name(t->spec.name));
+	if (task_texts(t)->name)
+		json_object_set_new(o, "name", text_of_name(task_texts(t)->name));
 	if (t->spawned)
 		json_object_set_new(o, "parent",
 				    json_integer((json_int_t)t->spawned->parent_id));
 	json_object_set_new(o, "state", json_string(state_name(t)));
-	json_object_set_new(o, "ranks", json_integer(t->spec.shape.ranks));
+	json_object_set_new(o, "ranks", json_integer(t->ranks));
 	json_object_set_new(o, "instance", json_integer(t->instance));
 	json_object_set_new(o, "t", json_pack("[f,f,f,f]",
-		t->submitted_ns / 1e9, t->placed_ns / 1e9, t->started_ns / 1e9,
+		t->submitted_ns / 1e9, task_run(t)->placed_ns / 1e9, task_run(t)->started_ns / 1e9,
 		t->ended_ns / 1e9));
 	json_object_set_new(o, "nodes", nodes_of(h, t));
 	if (t->state == TASK_ENDED)
@@ -154,7 +154,7 @@ json_t *result_listed(const struct dvm_head *h, const struct head_task *t, size_
 int result_write(const struct dvm_head *h, const struct head_task *t, bool first,
 		 struct buf *out)
 {
-	bool failed = t->result.status || t->cancelled;
+	bool failed = task_failed_so_far(t);
 	int rc = buf_puts(out, first ? RESULT_FIRST : ",");
 
 	return rc ? rc : text_append(out, failed ? result_listed(h, t, LIST_COMMAND_MAX) :

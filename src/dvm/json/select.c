@@ -50,7 +50,7 @@ static size_t for_name(struct dvm_head *h, struct head_task *list, const char *n
 	size_t n = 0;
 
 	DL_FOREACH_SAFE(list, t, next)
-		if (t->spec.name && !strcmp(t->spec.name, name)) {
+		if (task_texts(t)->name && !strcmp(task_texts(t)->name, name)) {
 			fn(h, t, request, client);
 			n++;
 		}

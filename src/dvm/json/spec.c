@@ -418,7 +418,7 @@ void spec_read_text(struct spec_reading *r, const struct dvm_bytes *text)
 int spec_write_spawned(const struct head_task *parent, const struct dvm_spawn *m,
 		       struct buf *out)
 {
-	const struct task_spec *p = &parent->spec;
+	const struct task_texts *texts = task_texts(parent);
 	json_t *argv = json_array(), *o;
 
 	for (const char *a = dvm_texts_next(&m->argv, NULL); a;
@@ -426,10 +426,12 @@ int spec_write_spawned(const struct head_task *parent, const struct dvm_spawn *m
 		json_array_append_new(argv, json_string(a));
 	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*,s:s*}", "argv", argv,
 		      "ranks", (int)m->ranks, "pmi", 1,
-		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
-		      "time", (int)p->limit_s, "output", output_name(p->output),
-		      "path", p->path, "error", p->error, "append", p->append,
-		      "cwd", p->cwd, "name", p->name);
+		      "priority", parent->priority < PRIORITY_MAX ? parent->priority + 1 :
+								    PRIORITY_MAX,
+		      "time", (int)parent->limit_s, "output",
+		      output_name((enum dvm_output)parent->output),
+		      "path", texts->path, "error", texts->error, "append", parent->append,
+		      "cwd", texts->cwd, "name", texts->name);
 	if (json_array_size(argv) == dvm_texts_count(&m->argv))
 		return text_append(out, o);
 	json_decref(o);
