@@ -102,8 +102,11 @@ static void send_request(struct dvm_sim *s, struct sim_head *h)
 		     dvm_frame_new(s, h->number, DVM_FROM_CLIENT, s->text.data, s->text.len));
 }
 
-/* The head's share of a batch is one request; nothing is sent when it has none. */
-static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch *b)
+/*
+ * The head's share of a batch is one request. Nothing is sent when it has none, unless the
+ * head must know that a submit of several requests goes on, or is complete.
+ */
+static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch *b, bool more)
 {
 	uint64_t n = 0;
 
@@ -114,8 +117,8 @@ static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch 
 			put_task(s, &b->tasks[i], !n++);
 			add_row(s, h, &b->tasks[i]);
 		}
-	(void)buf_printf(&s->text, "]}");
-	if (!n)
+	(void)buf_printf(&s->text, "],\"more\":%s}", more ? "true" : "false");
+	if (!n && !more && !s->incomplete)
 		return;
 	s->submitted += n;
 	h->submitted += n;
@@ -124,18 +127,27 @@ static void submit_to(struct dvm_sim *s, struct sim_head *h, const struct batch 
 	send_request(s, h);
 }
 
+/* True: another request follows those of `submitted` tasks at once. */
+static bool has_room(const struct dvm_sim *s, uint64_t submitted)
+{
+	return s->workload.all && submitted - s->ended + s->scenario->dvm.batch <=
+					  s->scenario->dvm.max_waiting;
+}
+
 /* As much as may wait, when the requests before have been answered. */
 static void submit_more(struct dvm_sim *s)
 {
 	struct batch b;
+	bool more;
 
-	if (s->asked || !s->workload.all ||
-	    s->submitted - s->ended + s->scenario->dvm.batch > s->scenario->dvm.max_waiting)
+	if (s->asked || !has_room(s, s->submitted))
 		return;
 	if (draw_batch(s, &b))
 		dvm_sim_fail(s, "not enough memory");
+	more = has_room(s, s->submitted + b.count);
 	for (uint32_t i = 0; !s->error[0] && i < s->nheads; i++)
-		submit_to(s, &s->heads[i], &b);
+		submit_to(s, &s->heads[i], &b, more);
+	s->incomplete = more;
 	batch_free(&b);
 }
 

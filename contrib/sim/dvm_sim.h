@@ -123,6 +123,7 @@ struct dvm_sim {
 	uint32_t awaited;          /* heads that have been neither ready nor given up */
 	bool begun;                /* it has submitted */
 	uint32_t asked;            /* heads that have not answered a submit */
+	bool incomplete;           /* the last request has said that others follow */
 	uint64_t unsubmitted;      /* tasks for which there was no head */
 	uint64_t submitted, ended, failed; /* tasks; ended are those that were lost, too */
 	uint64_t lost;             /* tasks, with their head */

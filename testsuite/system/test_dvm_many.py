@@ -52,6 +52,22 @@ def test_json_lines_of_which_one_is_wrong(local):
     result.says("2 tasks: 2 done, 0 failed, 3 refused")
 
 
+@pytest.mark.parametrize("number", [1, 2], ids=["one", "two"])
+def test_largest_task_of_a_long_submit_is_first(dvm, env, number):
+    """The command sends it in the second of two requests, also to one of several DVMs."""
+    nodes = ("--local", str(number), "--slots", "2", "--dvms", str(number))
+    dvm("up", *nodes, "--order", "large").ok()
+    tasks = [{"argv": ["true"]}] * 1100 + [{"argv": ["true"], "cores": 2}]
+    text = "".join(json.dumps(task) + "\n" for task in tasks)
+    ids = dvm("submit", "--json", "-", stdin=text).ok().lines
+    dvm("wait", *ids).ok()
+    same = [i for i in ids if int(i) % number == int(ids[-1]) % number]  # its DVM's
+    first, largest = (json.loads(dvm("show", i).ok().stdout)["t"][1] for i in (same[0], same[-1]))
+    assert largest < first
+    dvm("down").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
 def test_lines_that_are_no_text(local, tmp_path):
     """A command is run whole, or not at all; and the line of a long file is told."""
     lines = tmp_path / "lines"

@@ -187,6 +187,10 @@ static void split_tasks(struct group *g, json_t *request, json_t *parts)
 
 	json_decref(g->indexes);
 	g->indexes = make_nulls(g->count);
+	if (json_object_get(request, "more")) /* each must know that no more come, or do */
+		for (i = 0; i < g->count; i++)
+			if (!json_is_null(json_array_get(g->status, i)))
+				begin_part(g, parts, i, request);
 	json_array_foreach(tasks, i, task) {
 		if (to[i] == g->count)
 			die("lost all DVMs of %s", g->name);

@@ -268,8 +268,11 @@ static void print_ids(json_t *ids)
 			printf("%lld\n", (long long)json_integer_value(id));
 }
 
-/* Send one request with the collected tasks. Returns how many were accepted or rejected. */
-static size_t send_tasks(struct submission *s)
+/*
+ * Send one request with the collected tasks. `more`: others follow at once. Returns how many
+ * tasks were accepted or rejected.
+ */
+static size_t send_tasks(struct submission *s, bool more)
 {
 	json_t *request, *event, *refused;
 	size_t n = json_array_size(s->tasks);
@@ -279,6 +282,9 @@ static size_t send_tasks(struct submission *s)
 			    "spawned", s->follow);
 	json_object_set_new(request, "profile", s->profile ? s->profile :
 		json_pack("{s:s}", "id", s->profile_id));
+	if (more || s->incomplete)
+		json_object_set_new(request, "more", json_boolean(more));
+	s->incomplete = more;
 	s->profile = NULL;
 	event = conn_ask(s->conn, request);
 	refused = json_object_get(event, "refused");
@@ -296,17 +302,22 @@ static size_t send_tasks(struct submission *s)
 	return n - json_array_size(s->tasks);
 }
 
-void submission_flush(struct submission *s)
+static void flush(struct submission *s, bool more)
 {
 	unsigned ms = ROOM_MIN_MS;
 	size_t sent;
 
-	while (json_array_size(s->tasks) && !submission_stops(s)) {
-		sent = send_tasks(s);
+	while ((json_array_size(s->tasks) || (s->incomplete && !more)) && !submission_stops(s)) {
+		sent = send_tasks(s, more);
 		if (json_array_size(s->tasks))
 			wait_for_room(s, sent, &ms);
 	}
 	s->bytes = 0;
+}
+
+void submission_flush(struct submission *s)
+{
+	flush(s, false);
 }
 
 /* Bytes of its arguments, which may be most of it. */
@@ -337,7 +348,7 @@ void submission_add(struct submission *s, json_t *task, const char *command, boo
 	json_array_append_new(s->tasks, task);
 	s->bytes += size_of(task);
 	if (json_array_size(s->tasks) >= BATCH || s->bytes >= BATCH_BYTES)
-		submission_flush(s);
+		flush(s, true);
 }
 
 /* ---- commands ---- */

@@ -52,6 +52,7 @@ struct submission {
 	size_t numbers[BATCH]; /* of tasks: what was given when they came */
 	bool full[BATCH];     /* of tasks: the queue had no room */
 	bool said_full;
+	bool incomplete;      /* the last request said that others follow */
 	json_t *profile;      /* NULL: it has been sent */
 	char *profile_id;
 	char *cwd;            /* of the command */
@@ -103,6 +104,7 @@ void submission_know(struct submission *s, json_int_t id, size_t line, const cha
 		     bool retry);
 /* The numbers of all that have not ended, a new reference. */
 json_t *submission_living(const struct submission *s);
+/* Send the tasks that were collected: for now no others follow. */
 void submission_flush(struct submission *s);
 /* No more tasks are to be sent: a signal has come, or too many have failed. */
 bool submission_stops(const struct submission *s);

@@ -343,6 +343,7 @@ void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
 	head_unreached_turn(h);
 	end_hopeless(h);
 	head_stop_turn(h);
+	submits_turn(h);
 	if (h->phase != HEAD_STOPS && journal_ready(h))
 		tasks_place(h);
 	tell(h);

@@ -30,6 +30,7 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 	h->now = now;
 	if (!c)
 		return;
+	submit_complete(h, c);
 	HASH_DEL(h->clients, c);
 	tasks_lose_client(h, client);
 	wait_client_gone(h, c);

@@ -196,6 +196,8 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 		first = h->stuck_ms;
 	if (h->hopeless_ms > h->now.ms && h->hopeless_ms < first)
 		first = h->hopeless_ms; /* after that, each turn looks */
+	if (submits_due_ms(h) < first)
+		first = submits_due_ms(h);
 	return due < first ? due : first;
 }
 

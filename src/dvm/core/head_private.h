@@ -217,6 +217,13 @@ struct head_task *submit_spawned(struct dvm_head *h, const struct dvm_bytes *tex
 struct head_task *submit_again(struct dvm_head *h, const struct dvm_bytes *text,
 			       struct head_profile *p, char *why, size_t size);
 
+/* A task of an incomplete submit leaves: it ends, or is undone. */
+void submit_forget(struct dvm_head *h, struct head_task *t);
+/* Queue the tasks of submits that have been incomplete for too long. */
+void submits_turn(struct dvm_head *h);
+/* When the next turn is due for that; UINT64_MAX: never. */
+uint64_t submits_due_ms(const struct dvm_head *h);
+
 /* ---- head_journal.c ---- */
 
 void journal_init(struct dvm_head *h);

@@ -125,6 +125,14 @@ int submit_end(struct dvm_head *h, uint64_t *at);
  */
 struct head_task *submit_read(struct spec_reading *r, struct head_profile *p, uint32_t tied,
 			      const struct dvm_bytes *text);
+/*
+ * A task that was submitted waits for the client's other requests of the same submit, if
+ * these may have tasks that come before it. Call submit_goes_on after each such request, and
+ * submit_complete after the last one.
+ */
+void submit_await(struct dvm_head *h, struct head_client *c, struct head_task *t);
+void submit_goes_on(struct dvm_head *h, struct head_client *c);
+void submit_complete(struct dvm_head *h, struct head_client *c);
 
 /* ---- head_task.c ---- */
 

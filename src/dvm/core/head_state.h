@@ -81,6 +81,7 @@ struct head_profile {
 enum task_state {
 	TASK_QUEUED,   /* in the queue */
 	TASK_HELD,     /* not in the queue: ranks of it may run, see dvm_head.unheard_ms */
+	TASK_COMING,   /* not in the queue: its submit is not complete, see head_submit.c */
 	TASK_PLACED,   /* has resources; its nodes do not know yet */
 	TASK_LAUNCHED, /* its nodes have got LAUNCH */
 	TASK_ENDED,
@@ -183,7 +184,8 @@ struct head_task {
 	uint32_t limit_s, retries; /* as in task_spec */
 	uint32_t instance;
 	uint32_t tied;    /* the task ends with this client; 0: none */
-	uint32_t told;    /* ended: the client that got the last event; 0: none */
+	uint32_t told;    /* ended: the client that got the last event; 0: none. TASK_COMING:
+	                     the client that submits it */
 	int32_t status;   /* the wait status of its result so far, */
 	uint32_t rank;    /* ... and the rank that has it */
 	uint8_t state;    /* enum task_state */
@@ -233,6 +235,8 @@ struct head_client {
 	                  the end as the last client, and leaves */
 	bool refused;  /* of another version: its requests are ignored */
 	struct unwaited unkept; /* of the tasks that it waits for */
+	size_t coming;    /* tasks of its submit that is not complete */
+	uint64_t whole_ms, pause_ms; /* when these wait no longer */
 	struct buf ended;  /* events with tasks that have ended in this turn */
 	size_t ended_last; /* begin of the last of these events */
 	uint64_t sent; /* bytes of lines: given to the host */
@@ -293,6 +297,7 @@ struct dvm_head {
 	 */
 	struct head_task *queued, *running, *ended;
 	size_t nqueued, nrunning, nended;           /* lengths of the lists */
+	size_t coming;            /* TASK_COMING tasks among the queued ones */
 	struct head_output *unread; /* output that some client has not read */
 	uint64_t windows;           /* bytes: those of all clients */
 	uint64_t next_id;         /* from 1 */
@@ -361,7 +366,7 @@ static inline bool task_failed_so_far(const struct head_task *t)
 
 static inline bool task_waits(const struct head_task *t)
 {
-	return t->state == TASK_QUEUED || t->state == TASK_HELD;
+	return t->state == TASK_QUEUED || t->state == TASK_HELD || t->state == TASK_COMING;
 }
 static inline bool task_runs(const struct head_task *t)
 {

@@ -2,6 +2,10 @@
 /*
  * Tasks that are submitted: by clients, by tasks, or by the journal of another head. One
  * that cannot be is refused with the key that is wrong, and why.
+ *
+ * A command may submit its tasks in several requests. With QUEUE_LARGE the last one may have
+ * the largest task. So the tasks wait until all requests have come, or a limit is reached:
+ * the queue is full, the client pauses, or has gone.
  */
 #include "dvm/core/head_private.h"
 #include "libutil/plural.h"
@@ -10,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PAUSE_MS 1000  /* limit of the time between two requests */
+#define WHOLE_MS 10000 /* limit of the time from the first request to the last */
 
 void spec_wrong(struct spec_reading *r, const char *key, const char *fmt, ...)
 {
@@ -119,4 +126,83 @@ int submit_end(struct dvm_head *h, uint64_t *at)
 	if (!rc && h->queued && h->queued->prev->line > h->line)
 		h->line = h->queued->prev->line;
 	return rc;
+}
+
+/* ---- submits of several requests ---- */
+
+void submit_await(struct dvm_head *h, struct head_client *c, struct head_task *t)
+{
+	if (h->options.queue.order != QUEUE_LARGE)
+		return;
+	queue_remove(h->queue, &t->item);
+	task_move(h, t, TASK_COMING);
+	t->told = c->number;
+	c->coming++;
+	h->coming++;
+}
+
+void submit_forget(struct dvm_head *h, struct head_task *t)
+{
+	struct head_client *c = client_find(h, t->told);
+
+	t->told = 0;
+	h->coming--;
+	if (c)
+		c->coming--;
+}
+
+/* The last submitted tasks are the last of the list. */
+static void queue_all(struct dvm_head *h, const struct head_client *c)
+{
+	struct head_task *t = h->queued ? h->queued->prev : NULL;
+
+	for (; c->coming; t = t->prev) {
+		if (t->state != TASK_COMING || t->told != c->number)
+			continue;
+		submit_forget(h, t);
+		task_move(h, t, TASK_QUEUED);
+		queue_put_back(h->queue, &t->item);
+	}
+}
+
+void submit_complete(struct dvm_head *h, struct head_client *c)
+{
+	c->whole_ms = 0;
+	if (!c->coming)
+		return;
+	queue_all(h, c);
+	h->retry = true;
+	tasks_fail_impossible(h); /* nodes may have been lost meanwhile */
+}
+
+void submit_goes_on(struct dvm_head *h, struct head_client *c)
+{
+	if (!c->whole_ms)
+		c->whole_ms = h->now.ms + WHOLE_MS;
+	c->pause_ms = h->now.ms + PAUSE_MS;
+}
+
+static uint64_t due_ms(const struct head_client *c)
+{
+	return c->whole_ms < c->pause_ms ? c->whole_ms : c->pause_ms;
+}
+
+uint64_t submits_due_ms(const struct dvm_head *h)
+{
+	const struct head_client *c;
+	uint64_t first = UINT64_MAX;
+
+	for (c = h->coming ? h->clients : NULL; c; c = c->hh.next)
+		if (c->coming && due_ms(c) < first)
+			first = due_ms(c);
+	return first;
+}
+
+void submits_turn(struct dvm_head *h)
+{
+	struct head_client *c;
+
+	for (c = h->coming ? h->clients : NULL; c; c = c->hh.next)
+		if (c->coming && due_ms(c) <= h->now.ms)
+			submit_complete(h, c);
 }

@@ -5,7 +5,8 @@
  *   QUEUED -> PLACED -> LAUNCHED -> ENDED
  *
  * A try that is lost with a node, or that failed when there are tries left, is followed by
- * QUEUED. HELD comes before that while ranks of an earlier try may run. A task may be
+ * QUEUED. HELD comes before that while ranks of an earlier try may run, and COMING while
+ * its submit is not complete. A task may be
  * cancelled, or found impossible, in each state. A task over several nodes of which one
  * fails or is lost is ended on the others.
  */
@@ -30,8 +31,9 @@ bool task_may_move(enum task_state from, enum task_state to)
 		[TASK_QUEUED] = {
 			[TASK_PLACED] = true,
 			[TASK_LAUNCHED] = true, /* adopted: another head has launched it */
-			[TASK_HELD] = true, [TASK_ENDED] = true,
+			[TASK_HELD] = true, [TASK_COMING] = true, [TASK_ENDED] = true,
 		},
+		[TASK_COMING] = { [TASK_QUEUED] = true, [TASK_ENDED] = true },
 		[TASK_HELD] = { [TASK_QUEUED] = true, [TASK_ENDED] = true },
 		[TASK_PLACED] = {
 			[TASK_LAUNCHED] = true,
@@ -52,6 +54,7 @@ static struct head_task **list_of(struct dvm_head *h, enum task_state state,
 	switch (state) {
 	case TASK_QUEUED:
 	case TASK_HELD:
+	case TASK_COMING:
 		*count = &h->nqueued;
 		return &h->queued;
 	case TASK_PLACED:
@@ -157,6 +160,8 @@ static void task_free(struct dvm_head *h, struct head_task *t)
 	size_t *count;
 	struct head_task **list = list_of(h, (enum task_state)t->state, &count);
 
+	if (t->state == TASK_COMING)
+		submit_forget(h, t);
 	DL_DELETE(*list, t);
 	--*count;
 	task_remove(h, t);
@@ -332,17 +337,24 @@ void task_set_why(struct head_task *t, const char *why)
 	t->why = strdup(why);
 }
 
-void task_end_queued(struct dvm_head *h, struct head_task *t)
+static void leave_queue(struct dvm_head *h, struct head_task *t)
 {
 	if (t->state == TASK_QUEUED)
 		queue_remove(h->queue, &t->item);
+	else if (t->state == TASK_COMING)
+		submit_forget(h, t);
+}
+
+void task_end_queued(struct dvm_head *h, struct head_task *t)
+{
+	leave_queue(h, t);
 	h->retry = true; /* others may have waited behind it */
 	task_end(h, t);
 }
 
 void task_undo(struct dvm_head *h, struct head_task *t)
 {
-	queue_remove(h->queue, &t->item);
+	leave_queue(h, t);
 	queue_done(h->queue, &t->item);
 	h->next_id = t->id;
 	task_free(h, t);
@@ -392,7 +404,7 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 		return;
 	t->cancelled = true;
 	spawned_cancel(h, t);
-	if (t->state == TASK_QUEUED) {
+	if (t->state == TASK_QUEUED || t->state == TASK_COMING) {
 		end_unstarted(h, t, "the task was cancelled before it started");
 		return;
 	}

@@ -22,6 +22,7 @@ static const char *state_name(const struct head_task *t)
 	switch (t->state) {
 	case TASK_QUEUED:
 	case TASK_HELD:
+	case TASK_COMING:
 		return "queued";
 	case TASK_PLACED:
 	case TASK_LAUNCHED:

@@ -4,7 +4,7 @@
  * key that is wrong, and why; the others of the request are taken.
  *
  *   {"op": "submit", "profile": {"id": TEXT, "cwd": TEXT, "env": {NAME: VALUE}},
- *    "tasks": [{"argv": [TEXT, ...], ...}], "watch": BOOL, "tied": BOOL}
+ *    "tasks": [{"argv": [TEXT, ...], ...}], "watch": BOOL, "tied": BOOL, "more": BOOL}
  */
 #include "dvm/json/json_private.h"
 
@@ -152,6 +152,15 @@ static void add_refused(json_t *refused, size_t index, const struct spec_reading
 		(json_int_t)index, "key", r->key, "why", text_of_name(r->why), "full", r->full));
 }
 
+/* `more`: other requests of the same submit follow. */
+static void note_request(struct dvm_head *h, struct head_client *c, bool more)
+{
+	if (more)
+		submit_goes_on(h, c);
+	else
+		submit_complete(h, c);
+}
+
 /* Queue the tasks; returns the answer, a new reference. */
 static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 			    json_t *request, json_t *tasks)
@@ -160,8 +169,10 @@ static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 		json_object_get(request, "profile"), "id"));
 	bool watch = !json_is_false(json_object_get(request, "watch"));
 	bool follow = json_is_true(json_object_get(request, "spawned"));
+	bool more = json_is_true(json_object_get(request, "more"));
 	uint32_t tied = json_is_true(json_object_get(request, "tied")) ? c->number : 0;
 	json_t *ids = json_array(), *refused = json_array(), *json;
+	bool full = false;
 	size_t i;
 
 	c->watches |= watch;
@@ -173,12 +184,16 @@ static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 					       json_null());
 		if (!t) {
 			add_refused(refused, i, &r);
+			full |= r.full;
 			continue;
 		}
+		if (more)
+			submit_await(h, c, t);
 		t->follow = follow;
 		if (watch)
 			(void)task_watch(h, t, c->number);
 	}
+	note_request(h, c, more && !full);
 	return json_pack("{s:s,s:o,s:o}", "ev", "submitted", "ids", ids,
 			 "refused", refused);
 }

@@ -137,8 +137,9 @@ class Dvm(Target):
         if self._shut:
             raise RuntimeError(NO_MORE)
         futures = []
-        for part in requests([self._task(task) for task in tasks]):
-            futures += self._submit(part)
+        parts = list(requests([self._task(task) for task in tasks]))
+        for part in parts:
+            futures += self._submit(part, more=part is not parts[-1])
         return futures
 
     def cancel(self, future):
@@ -159,18 +160,20 @@ class Dvm(Target):
             task["time"] = seconds(task["time"])
         return task
 
-    def _submit(self, tasks):
+    def _submit(self, tasks, more):
+        """With more, tasks of the same call follow."""
         profiles = {}  # most tasks say the same of theirs: nothing
         futures = []
 
         def kind(task):
             return os.fspath(task.get("cwd") or ""), id(task.get("env")), bool(task.get("tied"))
 
-        for key, group in itertools.groupby(tasks, kind):
-            group = list(group)
+        groups = [(key, list(group)) for key, group in itertools.groupby(tasks, kind)]
+        for at, (key, group) in enumerate(groups, 1):
             if key[:2] not in profiles:
                 profiles[key[:2]] = self._profile(group[0])
-            futures += self._send_tasks(group, profiles[key[:2]], key[2])
+            follows = more or at < len(groups)
+            futures += self._send_tasks(group, profiles[key[:2]], key[2], follows)
         return futures
 
     def _profile(self, task):
@@ -183,12 +186,12 @@ class Dvm(Target):
         text = json.dumps(profile, sort_keys=True, default=os.fspath)
         return hashlib.sha256(text.encode()).hexdigest()[:32], profile
 
-    def _send_tasks(self, tasks, profile, tied):
+    def _send_tasks(self, tasks, profile, tied, more):
         """As long as the queue has no room for some of them, these are sent again."""
         futures = [None] * len(tasks)
         left = range(len(tasks))
         while left:
-            sent = self._send_some([tasks[i] for i in left], profile, tied)
+            sent = self._send_some([tasks[i] for i in left], profile, tied, more)
             for i, future in zip(left, sent):
                 futures[i] = future
             left = [i for i in left if not futures[i]]
@@ -196,12 +199,14 @@ class Dvm(Target):
                 time.sleep(FULL_SECONDS)
         return futures
 
-    def _send_some(self, tasks, profile, tied):
+    def _send_some(self, tasks, profile, tied, more):
         """A Task each; None: the queue is full."""
         id, rest = profile
         request = {"op": "submit", "profile": {"id": id}}
         if tied:
             request["tied"] = True
+        if more:
+            request["more"] = True
         if id not in self._profiles:
             request["profile"].update(rest)
         checks = [bool(task.get("check")) for task in tasks]
