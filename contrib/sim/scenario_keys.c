@@ -40,7 +40,7 @@ static const char *const clients[] = {
 };
 static const char *const widths[] = { "auto", NULL }; /* a number is valid, too */
 static const char *const payloads[] = { "sizes", "bytes", NULL };
-static const char *const orders[] = { "fifo", "large", NULL };
+static const char *const orders[] = { "fifo", "large", "work", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 #define AT(member) offsetof(struct scenario, member)
@@ -109,7 +109,7 @@ static const struct key keys[] = {
 	COUNT("dvm", "dvms", dvm.dvms, 1, 65536, "1"),
 	{ "dvm", "names", FORM_NAME, AT(dvm.names), 0, 0, "n",
 	  "up to 32 letters, digits, hyphens and dots, a letter first", NULL },
-	WORD("dvm", "order", dvm.order, "fifo", orders, "fifo or large"),
+	WORD("dvm", "order", dvm.order, "fifo", orders, "fifo, large or work"),
 	COUNT("dvm", "window", dvm.window, 0, 1000000000, "1000"),
 	TIME("dvm", "patience", dvm.patience, "60s"),
 	COUNT("dvm", "max_queued", dvm.max_waiting, 1, 1000000000, "1000000"),

@@ -68,6 +68,19 @@ def test_largest_task_of_a_long_submit_is_first(dvm, env, number):
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
 
 
+def test_task_with_the_most_work_is_first(dvm, env):
+    dvm("up", "--local", "1", "--slots", "2", "--order", "works").failed().says("--order is fifo")
+    dvm("up", "--local", "1", "--slots", "2", "--order", "work").ok()
+    keys = {"cores": 2}, {"cores": 2, "time": 10}, {"time": 30}
+    text = "".join(json.dumps({"argv": ["true"], **more}) + "\n" for more in keys)
+    ids = dvm("submit", "--json", "-", stdin=text).ok().lines
+    dvm("wait", *ids).ok()
+    placed = [json.loads(dvm("show", i).ok().stdout)["t"][1] for i in ids]
+    assert placed[2] < placed[1] < placed[0]
+    dvm("down").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
 def test_lines_that_are_no_text(local, tmp_path):
     """A command is run whole, or not at all; and the line of a long file is told."""
     lines = tmp_path / "lines"

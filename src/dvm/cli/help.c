@@ -78,7 +78,7 @@ static const char usage[] =
 "  --dvm-nodes NUMBER       up: as many DVMs as possible, with NUMBER nodes each\n"
 "  --share                  up: also on nodes of another DVM of the job\n"
 "  --slots core|thread|N    slots of a node\n"
-"  --order fifo|large       start the oldest or the largest task first\n"
+"  --order fifo|large|work  start the oldest task first, or the largest\n"
 "  --patience SECONDS       backfill window for a task that does not fit (60)\n"
 "  --within SECONDS         up, grow: limit for all nodes to start, after the first (120)\n"
 "  --grace SECONDS          time from SIGTERM to SIGKILL (10); shrink: time for running tasks\n"

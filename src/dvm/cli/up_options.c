@@ -112,8 +112,8 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 		u->take_over = true;
 		up_add(u, "-T", NULL); break;
 	case 'o':
-		if (strcmp(value, "fifo") && strcmp(value, "large"))
-			die_usage("--order is fifo or large");
+		if (strcmp(value, "fifo") && strcmp(value, "large") && strcmp(value, "work"))
+			die_usage("--order is fifo, large or work");
 		up_add(u, "-o", value); break;
 	default: die_option(argv, option);
 	}

@@ -3,9 +3,9 @@
  * Tasks that are submitted: by clients, by tasks, or by the journal of another head. One
  * that cannot be is refused with the key that is wrong, and why.
  *
- * A command may submit its tasks in several requests. With QUEUE_LARGE the last one may have
- * the largest task. So the tasks wait until all requests have come, or a limit is reached:
- * the queue is full, the client pauses, or has gone.
+ * A command may submit its tasks in several requests. If the largest task is the first to
+ * start, the last request may have it. So the tasks wait until all requests have come, or a
+ * limit is reached: the queue is full, the client pauses, or has gone.
  */
 #include "dvm/core/head_private.h"
 #include "libutil/plural.h"
@@ -132,7 +132,7 @@ int submit_end(struct dvm_head *h, uint64_t *at)
 
 void submit_await(struct dvm_head *h, struct head_client *c, struct head_task *t)
 {
-	if (h->options.queue.order != QUEUE_LARGE)
+	if (h->options.queue.order == QUEUE_FIFO)
 		return;
 	queue_remove(h->queue, &t->item);
 	task_move(h, t, TASK_COMING);

@@ -253,7 +253,7 @@ void why_reasons(struct dvm_head *h, const struct head_task *t, struct buf *reas
 		add(reasons, "ranks of the task may still run on nodes of the previous head: the task waits for %" PRIu64 " s",
 		    (h->unheard_ms - h->now.ms + 999) / 1000);
 	else if (t->state == TASK_COMING)
-		add(reasons, "its client is still submitting tasks: with --order large the largest of all is started first");
+		add(reasons, "its client is still submitting tasks: the largest of all is started first (--order)");
 	else if (t->state == TASK_QUEUED)
 		why_queued(h, t, reasons);
 	if (task_waits(t) || t->state == TASK_PLACED)

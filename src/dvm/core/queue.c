@@ -81,6 +81,26 @@ static bool is_larger(const struct order_node *x, const struct order_node *y)
 		       a->cores > b->cores : is_earlier(x, y);
 }
 
+/* Cores x seconds; 0 for a task without a limit. */
+static uint64_t work_of(const struct spot *s)
+{
+	return s->cores * s->at.limit_s;
+}
+
+static bool has_more_work(const struct order_node *x, const struct order_node *y)
+{
+	const struct spot *a = spot_of(x), *b = spot_of(y);
+
+	return a->priority == b->priority && work_of(a) != work_of(b) ?
+		       work_of(a) > work_of(b) : is_larger(x, y);
+}
+
+static order_fn *order_of(enum queue_order order)
+{
+	return order == QUEUE_FIFO ? is_earlier : order == QUEUE_LARGE ? is_larger :
+									 has_more_work;
+}
+
 static bool is_before(const struct queue *q, const struct spot *a, const struct spot *b)
 {
 	return q->order.before(&a->at, &b->at);
@@ -120,7 +140,7 @@ int queue_create(struct queue **out, const struct queue_options *options)
 	if (!q)
 		return -ENOMEM;
 	q->options = *options;
-	q->order.before = options->order == QUEUE_LARGE ? is_larger : is_earlier;
+	q->order.before = order_of(options->order);
 	*out = q;
 	return 0;
 }
@@ -239,7 +259,7 @@ int queue_add(struct queue *q, struct queue_item *item,
 	item->at = (struct order_node){
 		.number = q->next++,
 		.since_ms = now_ms,
-		.limit_s = q->options.order == QUEUE_LARGE ? limit_s : 0,
+		.limit_s = q->options.order == QUEUE_FIFO ? 0 : limit_s,
 	};
 	item->class->tasks++;
 	insert(q, item);
@@ -367,6 +387,24 @@ int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
 
 /* ---- questions ---- */
 
+/*
+ * The number of the class's items with more work than `s` has, or with as much, if they come
+ * first nevertheless. Items are in order of their limits.
+ */
+static size_t class_before_work(const struct queue_class *c, const struct spot *s)
+{
+	struct order_node at = s->at;
+
+	if (c->first.cores == s->cores)
+		return order_count_before(&c->items, &at);
+	if (!c->first.cores)
+		return 0;
+	at.limit_s = (uint32_t)(work_of(s) / c->first.cores);
+	at.number = work_of(s) % c->first.cores == 0 && c->first.cores > s->cores ?
+			    UINT64_MAX : 0;
+	return order_count_before(&c->items, &at);
+}
+
 /* The number of the class's items before `s`, a position in any class. */
 static size_t class_before(const struct queue *q, const struct queue_class *c,
 			   const struct spot *s)
@@ -375,6 +413,8 @@ static size_t class_before(const struct queue *q, const struct queue_class *c,
 		return c->first.priority > s->priority ? c->waiting : 0;
 	if (q->options.order == QUEUE_LARGE && c->first.cores != s->cores)
 		return c->first.cores > s->cores ? c->waiting : 0;
+	if (q->options.order == QUEUE_WORK)
+		return class_before_work(c, s);
 	return order_count_before(&c->items, &s->at);
 }
 

@@ -15,6 +15,8 @@
 enum queue_order {
 	QUEUE_FIFO,
 	QUEUE_LARGE, /* most cores first; with equal cores the longest limit first */
+	QUEUE_WORK,  /* most cores x limit first; equal ones as QUEUE_LARGE */
+	QUEUE_ORDERS,
 };
 
 struct queue_options {

@@ -334,6 +334,12 @@ static int begin(struct head_main *h, const struct settings *s)
 
 /* ---- arguments ---- */
 
+static enum queue_order order_named(const char *name)
+{
+	return !strcmp(name, "large") ? QUEUE_LARGE :
+	       !strcmp(name, "work") ? QUEUE_WORK : QUEUE_FIFO;
+}
+
 /* pmi2x-dvm up makes these: they are checked there for people. */
 static bool take_option(struct settings *s, int option, const char *value)
 {
@@ -369,8 +375,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'W': s->main.orphan_s = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
-	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
-								 QUEUE_LARGE; break;
+	case 'o': s->head.queue.order = order_named(value); break;
 	case 'c':
 		if (s->ncounters < COUNTERS_MAX)
 			s->counters[s->ncounters++] = value;

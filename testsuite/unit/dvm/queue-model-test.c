@@ -190,9 +190,11 @@ static bool comes_before(const struct bed *b, const struct task *x, const struct
 
 	if (x->priority != y->priority)
 		return x->priority > y->priority;
-	if (b->options.order == QUEUE_LARGE && xc != yc)
+	if (b->options.order == QUEUE_WORK && xc * x->limit != yc * y->limit)
+		return xc * x->limit > yc * y->limit;
+	if (b->options.order != QUEUE_FIFO && xc != yc)
 		return xc > yc;
-	if (b->options.order == QUEUE_LARGE && x->limit != y->limit)
+	if (b->options.order != QUEUE_FIFO && x->limit != y->limit)
 		return x->limit > y->limit;
 	return x->number < y->number;
 }
@@ -453,7 +455,7 @@ static void begin(struct bed *b, uint64_t seed)
 	memset(b, 0, sizeof(*b));
 	b->random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	b->options = (struct queue_options){
-		seed % 2 ? QUEUE_LARGE : QUEUE_FIFO, seed % 3 ? 1000 : 5,
+		(enum queue_order)(seed % QUEUE_ORDERS), seed % 7 ? 1000 : 5,
 		seed % 5 ? 300 : seed % 10 ? 0 : 1u << 30,
 	};
 	assert_int_equal(queue_create(&b->queue, &b->options), 0);

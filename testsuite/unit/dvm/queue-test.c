@@ -95,6 +95,22 @@ TEST(the_largest_comes_first_where_that_is_wanted)
 	end(&b);
 }
 
+TEST(most_work_comes_first_where_that_is_wanted)
+{
+	struct bed b = bed(QUEUE_WORK, 10);
+	struct queue_item items[4];
+
+	add(&b, &items[0], &all, 0, 0);
+	add(&b, &items[1], &all, 0, 10);
+	add(&b, &items[2], &one, 0, 10);
+	add(&b, &items[3], &one, 0, 100);
+	assert_ptr_equal(next(&b, 0), &items[3]);
+	assert_ptr_equal(next(&b, 0), &items[1]);
+	assert_ptr_equal(next(&b, 0), &items[2]);
+	assert_ptr_equal(next(&b, 0), &items[0]);
+	end(&b);
+}
+
 TEST(blocked_task_is_passed_by_a_limited_number)
 {
 	struct bed b = bed(QUEUE_FIFO, 10);
