@@ -91,6 +91,7 @@ int sim_head_begin(struct sim_head *h)
 	struct dvm_head_options options = {
 		.name = "sim", .build = "sim",
 		.queue = { (enum queue_order)p->order, (uint32_t)p->window, (uint64_t)(p->patience / SIM_MS) },
+		.simulated = true, .began_ns = dvm_sim_time(h->sim->now).wall_ns,
 		.grace_ms = 10000, .max_waiting = p->max_waiting, .fast = true,
 		.member = p->dvms > 1 ? h->number + 1 : 0,
 		.members = p->dvms > 1 ? (uint32_t)p->dvms : 0,

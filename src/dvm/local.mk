@@ -19,6 +19,8 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/cmd_output.c \
 	src/dvm/cli/output_results.c src/dvm/cli/output_results.h \
 	src/dvm/cli/cmd_report.c src/dvm/cli/cmd_run.c \
+	src/dvm/cli/report.h src/dvm/cli/report_csv.c \
+	src/dvm/cli/report_read.c src/dvm/cli/report_tables.c \
 	src/dvm/cli/cmd_show.c src/dvm/cli/cmd_submit.c src/dvm/cli/cmd_up.c \
 	src/dvm/cli/cmd_why.c \
 	src/dvm/cli/die.c src/dvm/cli/die.h \

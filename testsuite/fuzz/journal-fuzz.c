@@ -95,11 +95,12 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 		break;
 	case JOURNAL_START:
 		r->start = (struct journal_start){ fuzz_u8(in), fuzz_u32(in),
-			fuzz_u32(in), fuzz_u8(in), fuzz_u8(in) };
+			fuzz_u32(in), fuzz_u8(in), fuzz_u8(in), fuzz_u8(in) };
 		break;
 	case JOURNAL_NODES:
 		r->nodes = (struct journal_nodes){ fuzz_u8(in), fuzz_u8(in) & 1,
-			fuzz_u8(in), fuzz_u8(in), false, fuzz_u8(in) & 1 };
+			fuzz_u8(in), fuzz_u8(in), false, fuzz_u8(in) & 1, fuzz_u8(in) & 1, fuzz_u8(in),
+			fuzz_u8(in) };
 		break;
 	case JOURNAL_CANCEL:
 		r->cancelled = fuzz_u8(in);
@@ -110,6 +111,7 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 		r->end.cancelled = fuzz_u8(in) & 1;
 		r->end.why = some_bytes(in);
 		r->end.node = some_bytes(in);
+		r->end.told_ns = fuzz_u8(in);
 	}
 }
 
@@ -152,7 +154,7 @@ static void report(const struct buf *journal)
 
 	FUZZ_CHECK(!journal_open(&in, copy, journal->len, &version));
 	FUZZ_CHECK(!history_read(&h, &in));
-	FUZZ_CHECK(!history_count(&h, &f));
+	FUZZ_CHECK(!history_count(&h, 1, &f));
 	for (int i = 0; i < HISTORY_STATES; i++)
 		all += f.states[i];
 	FUZZ_CHECK(all == h.ntasks);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvm report: what a journal tells of the tasks, whether its head lives or not: as a
- * table or JSON of all of them, or as CSV, a line a task.
+ * pmi2x-dvm report: what journals tell of the tasks, whether their heads live or not: as a
+ * table or JSON of all of them, as CSV, a line a task, or as tables, a line a run.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,88 +11,30 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/report.h"
 #include "dvm/cli/task_text.h"
-#include "dvm/common/journal_file.h"
-#include "dvm/core/history.h"
 
 #define SLOWEST 5    /* tasks */
 #define FAILED 10    /* tasks */
 #define COMMAND_SHOWN 60 /* characters */
 #define FAILURES 10  /* rows: by exit status, and by node; --json has all */
-#define READINGS 10  /* while it grows */
 
-struct report {
-	const char *dir;
-	struct journal_reader in;
-	struct history history;
-	struct history_figures figures;
-};
+/* ---- tasks ---- */
 
-/* ---- reading ---- */
-
-static void check_version(const struct report *r, int rc, uint32_t version)
+/* The task that follows in all journals; NULL: the first one, or no more. */
+static const struct history_task *next_task(const struct report *r, const struct history_task *t)
 {
-	if (rc == -EBADMSG)
-		die("the journal in %s cannot be read: its first bytes are not those of a journal",
-		    r->dir);
-	if (rc)
-		die("the journal in %s has version %u, and this pmi2x-dvm reads %u: use the release that wrote it",
-		    r->dir, version, JOURNAL_VERSION);
-}
+	for (size_t i = 0; i < r->n; i++) {
+		const struct history *h = &r->histories[i];
 
-/* True: the last record is whole. */
-static bool read_once(struct report *r)
-{
-	uint32_t version;
-	size_t len;
-	void *data;
-	int rc = journal_file_read(r->dir, &data, &len);
-
-	if (rc == -ENOENT || rc == -ENOTDIR)
-		die("there is no journal in %s: pmi2x-dvm up --journal DIR writes one",
-		    r->dir);
-	if (rc)
-		die("the journal in %s cannot be read: %s", r->dir, strerror(-rc));
-	check_version(r, journal_open(&r->in, data, len, &version), version);
-	if (history_read(&r->history, &r->in))
-		die("out of memory");
-	return r->in.cut == r->in.len;
-}
-
-static void forget(struct report *r)
-{
-	history_free(&r->history);
-	free((void *)(uintptr_t)r->in.data);
-}
-
-/* A head may be in the middle of a record. */
-static void read_journal(struct report *r)
-{
-	size_t len = 0;
-
-	for (int i = 0; !read_once(r) && i < READINGS && r->in.len != len; i++) {
-		len = r->in.len;
-		forget(r);
+		if (t && (t < h->tasks || t >= h->tasks + h->ntasks))
+			continue;
+		t = t ? t + 1 : h->tasks;
+		if (t && t < h->tasks + h->ntasks)
+			return t;
+		t = NULL; /* the first one of the next journal */
 	}
-	if (history_count(&r->history, &r->figures))
-		die("out of memory");
-}
-
-/* The exit status. */
-static int tell_damage(const struct report *r)
-{
-	const struct journal_reader *in = &r->in;
-
-	if (in->damaged)
-		fprintf(stderr, "pmi2x-dvm: journal: %zu bytes at offset %zu are damaged: the records in them are lost\n",
-			in->damaged, in->damaged_at);
-	if (in->gaps)
-		fprintf(stderr, "pmi2x-dvm: journal: records are missing before offset %zu, and at %zu places in all\n",
-			in->gap_at, in->gaps);
-	if (in->cut < in->len)
-		fprintf(stderr, "pmi2x-dvm: journal: cut off at offset %zu, after the last whole record: %zu bytes\n",
-			in->cut, in->len - in->cut);
-	return in->damaged || in->gaps || in->cut < in->len ? 1 : 0;
+	return NULL;
 }
 
 /* ---- bytes as JSON ---- */
@@ -106,8 +47,7 @@ static json_t *text_of(const struct dvm_bytes *b)
 	return text ? text : json_string("?");
 }
 
-/* A new reference to what was submitted: its "argv", "name" and so on. */
-static json_t *submitted(const struct history_task *t)
+json_t *report_submitted(const struct history_task *t)
 {
 	json_t *task = json_loadb(t->submit.json.data, t->submit.json.len, 0, NULL);
 
@@ -137,23 +77,24 @@ static void add_failure(json_t *codes, json_t *nodes, const struct history_task 
 static json_t *failures_of(const struct report *r)
 {
 	json_t *codes = json_object(), *nodes = json_object();
+	const struct history_task *t = NULL;
 
-	for (size_t i = 0; i < r->history.ntasks; i++)
-		if (r->history.tasks[i].state == HISTORY_FAILED)
-			add_failure(codes, nodes, &r->history.tasks[i]);
+	while ((t = next_task(r, t)))
+		if (t->state == HISTORY_FAILED)
+			add_failure(codes, nodes, t);
 	return json_pack("{s:o,s:o}", "codes", codes, "nodes", nodes);
 }
 
 /* ---- the slowest ---- */
 
-static int signal_of(const struct history_task *t)
+int report_signal(const struct history_task *t)
 {
 	return t->end.status & 0x7f;
 }
 
 static json_t *task_json(const struct history_task *t)
 {
-	json_t *task = submitted(t), *name = json_object_get(task, "name"), *o;
+	json_t *task = report_submitted(t), *name = json_object_get(task, "name"), *o;
 	char *command = command_of(task);
 
 	o = json_pack("{s:I,s:f,s:s,s:i,s:o,s:s,s:s}",
@@ -164,8 +105,8 @@ static json_t *task_json(const struct history_task *t)
 		      "command", command ? command : "");
 	if (line_of_task(task))
 		json_object_set_new(o, "line", json_integer((json_int_t)line_of_task(task)));
-	if (signal_of(t))
-		json_object_set_new(o, "signal", json_integer(signal_of(t)));
+	if (report_signal(t))
+		json_object_set_new(o, "signal", json_integer(report_signal(t)));
 	if (t->end.why.len)
 		json_object_set_new(o, "why", text_of(&t->end.why));
 	free(command);
@@ -189,12 +130,12 @@ static void insert(const struct history_task *list[SLOWEST + 1],
 
 static json_t *slowest_of(const struct report *r)
 {
-	const struct history_task *list[SLOWEST + 1] = { NULL };
+	const struct history_task *list[SLOWEST + 1] = { NULL }, *t = NULL;
 	json_t *slowest = json_array();
 
-	for (size_t i = 0; i < r->history.ntasks; i++)
-		if (history_seconds(&r->history.tasks[i]) > 0)
-			insert(list, &r->history.tasks[i]);
+	while ((t = next_task(r, t)))
+		if (history_seconds(t) > 0)
+			insert(list, t);
 	for (size_t i = 0; i < SLOWEST && list[i]; i++)
 		json_array_append_new(slowest, task_json(list[i]));
 	return slowest;
@@ -203,11 +144,12 @@ static json_t *slowest_of(const struct report *r)
 /* The first tasks that have failed. */
 static json_t *failed_of(const struct report *r)
 {
+	const struct history_task *t = NULL;
 	json_t *failed = json_array();
 
-	for (size_t i = 0; i < r->history.ntasks && json_array_size(failed) < FAILED; i++)
-		if (r->history.tasks[i].state == HISTORY_FAILED)
-			json_array_append_new(failed, task_json(&r->history.tasks[i]));
+	while (json_array_size(failed) < FAILED && (t = next_task(r, t)))
+		if (t->state == HISTORY_FAILED)
+			json_array_append_new(failed, task_json(t));
 	return failed;
 }
 
@@ -215,20 +157,40 @@ static json_t *failed_of(const struct report *r)
 
 static json_t *times_json(const struct history_times *t)
 {
-	return t->count ? json_pack("{s:f,s:f}", "median", t->median, "p99", t->p99) :
+	return t->count ? json_pack("{s:f,s:f,s:f,s:f}", "mean", t->mean, "median", t->median,
+				    "q3", t->q3, "p99", t->p99) :
 			  json_null();
 }
 
 static json_t *tasks_json(const struct report *r)
 {
 	json_t *tasks = json_object();
+	uint64_t earlier = 0;
 
 	for (int i = 0; i < HISTORY_STATES; i++)
 		json_object_set_new(tasks, history_state_name(i),
 			json_integer((json_int_t)r->figures.states[i]));
-	json_object_set_new(tasks, "earlier",
-			    json_integer((json_int_t)r->history.counts.done));
+	for (size_t i = 0; i < r->n; i++)
+		earlier += r->histories[i].counts.done;
+	json_object_set_new(tasks, "earlier", json_integer((json_int_t)earlier));
 	return tasks;
+}
+
+static json_t *most_json(const struct history_most *m)
+{
+	return json_pack("{s:I,s:I,s:I}", "setup", (json_int_t)m->setup, "running",
+			 (json_int_t)m->running, "ending", (json_int_t)m->ending);
+}
+
+/* Seconds, or null for times that no journal has. */
+static json_t *mean_json(size_t count, double seconds)
+{
+	return count ? json_real(seconds) : json_null();
+}
+
+static json_t *part_json(double part, double of)
+{
+	return of > 0 ? json_real(part / of) : json_null();
 }
 
 static size_t count_ended(const struct history_figures *f)
@@ -240,22 +202,31 @@ static size_t count_ended(const struct history_figures *f)
 static json_t *summary_of(const struct report *r)
 {
 	const struct history_figures *f = &r->figures;
-	const struct history *h = &r->history;
-	const struct journal_nodes *n = h->nnodes ? &h->nodes[h->nnodes - 1] : NULL;
+	const struct history_stages *stages = &f->stages;
+	struct journal_nodes n = report_most_nodes(r);
 	double seconds = f->last_ns > f->first_ns ?
 			 (double)(f->last_ns - f->first_ns) / 1e9 : 0;
+	bool simulated = false;
+	size_t heads = 0;
 
-	return json_pack("{s:I,s:i,s:I,s:o,s:f,s:f,s:f,s:o,s:o,s:o,s:o,s:o,s:o}",
-			 "heads", (json_int_t)h->heads, "nodes", n ? (int)n->nodes : 0,
-			 "slots", (json_int_t)(n ? n->slots : 0),
+	for (size_t i = 0; i < r->n; i++) {
+		heads += r->histories[i].heads;
+		simulated |= r->histories[i].simulated;
+	}
+	return json_pack("{s:b,s:I,s:I,s:i,s:I,s:I,s:o,s:f,s:f,s:f,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+			 "simulated", simulated, "dvms", (json_int_t)r->n, "heads", (json_int_t)heads,
+			 "nodes", (int)n.nodes, "slots", (json_int_t)n.slots,
+			 "gpus", (json_int_t)n.gpus,
 			 "tasks", tasks_json(r), "first", f->first_ns / 1e9,
 			 "last", f->last_ns / 1e9, "rate",
 			 seconds > 0 ? (double)count_ended(f) / seconds : 0,
-			 "setup", times_json(&f->setup),
-			 "start", times_json(&f->start), "used",
-			 f->there > 0 ? json_real(f->used / f->there) : json_null(),
-			 "failures", failures_of(r), "failed", failed_of(r),
-			 "slowest", slowest_of(r));
+			 "startup", mean_json(stages->starts, stages->start),
+			 "end", mean_json(stages->stops, stages->stop),
+			 "setup", times_json(&f->setup), "start", times_json(&f->start),
+			 "used", part_json(f->used, f->there),
+			 "used_gpus", part_json(f->gpus_used, f->gpus_there),
+			 "most", most_json(&f->most), "failures", failures_of(r),
+			 "failed", failed_of(r), "slowest", slowest_of(r));
 }
 
 /* ---- as a table ---- */
@@ -318,12 +289,54 @@ static void print_time(double seconds)
 		printf("%s", text);
 }
 
+static double value_of(json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
 static void print_times(const char *what, json_t *times, const char *of)
 {
 	if (json_is_object(times))
-		printf("%-10s %.2f ms (median), %.2f ms (99 %%) %s\n", what,
-		       json_number_value(json_object_get(times, "median")) * 1e3,
-		       json_number_value(json_object_get(times, "p99")) * 1e3, of);
+		printf("%-10s %.2f ms (median), %.2f ms (mean), %.2f ms (75 %%), %.2f ms (99 %%) %s\n",
+		       what, value_of(times, "median") * 1e3, value_of(times, "mean") * 1e3,
+		       value_of(times, "q3") * 1e3, value_of(times, "p99") * 1e3, of);
+}
+
+static void print_heads(json_t *s)
+{
+	bool one = get_number(s, "dvms") == 1;
+
+	printf("%-10s %lld%s", "heads", get_number(s, "heads"),
+	       json_is_true(json_object_get(s, "simulated")) ? ", simulated," : "");
+	if (!one)
+		printf(" of %lld DVMs", get_number(s, "dvms"));
+	printf(", with up to %lld nodes, %lld slots", get_number(s, "nodes"),
+	       get_number(s, "slots"));
+	if (get_number(s, "gpus"))
+		printf(", %lld GPUs", get_number(s, "gpus"));
+	putchar('\n');
+	if (json_is_number(json_object_get(s, "startup")))
+		printf("%-10s %.3f s until all nodes were there%s\n", "startup",
+		       value_of(s, "startup"), one ? "" : ", in the mean");
+	if (json_is_number(json_object_get(s, "end")))
+		printf("%-10s %.3f s%s\n", "end", value_of(s, "end"), one ? "" : ", in the mean");
+}
+
+static void print_use(json_t *s)
+{
+	json_t *used = json_object_get(s, "used"), *gpus = json_object_get(s, "used_gpus");
+	json_t *most = json_object_get(s, "most");
+
+	if (json_is_number(used))
+		printf("%-10s %.1f %% of the slots", "used", json_number_value(used) * 100);
+	if (json_is_number(gpus))
+		printf(", %.1f %% of the GPUs", json_number_value(gpus) * 100);
+	if (json_is_number(used))
+		puts(", on average");
+	if (get_number(most, "running"))
+		printf("%-10s at most %lld tasks ran, %lld were in setup, and %lld were ending\n",
+		       "at once", get_number(most, "running"), get_number(most, "setup"),
+		       get_number(most, "ending"));
 }
 
 static void print_tasks(json_t *tasks)
@@ -358,88 +371,20 @@ static void print_span(json_t *s)
 static void print_table(json_t *s)
 {
 	json_t *failures = json_object_get(s, "failures");
-	json_t *used = json_object_get(s, "used");
 
-	printf("%-10s %lld, the last with %lld nodes, %lld slots\n", "heads",
-	       get_number(s, "heads"), get_number(s, "nodes"), get_number(s, "slots"));
+	print_heads(s);
 	print_tasks(json_object_get(s, "tasks"));
 	print_span(s);
 	print_times("setup", json_object_get(s, "setup"), "from free slots to started");
 	print_times("start", json_object_get(s, "start"), "from placed to started");
-	if (json_is_number(used))
-		printf("%-10s %.1f %% of the slots, on average\n", "used",
-		       json_number_value(used) * 100);
+	print_use(s);
 	print_counts("EXIT STATUS", json_object_get(failures, "codes"));
 	print_counts("NODE", json_object_get(failures, "nodes"));
 	print_rows("FAILED", json_object_get(s, "failed"));
 	print_rows("SLOWEST", json_object_get(s, "slowest"));
 }
 
-/* ---- as CSV ---- */
-
-static void put_quoted(const char *text, size_t len)
-{
-	putchar('"');
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '"')
-			putchar('"');
-		putchar(text[i]);
-	}
-	putchar('"');
-}
-
-/* Seconds, or nothing where it has not happened. */
-static void put_time(uint64_t ns)
-{
-	if (ns)
-		printf("%llu.%09llu", (unsigned long long)ns / 1000000000,
-		       (unsigned long long)ns % 1000000000);
-	putchar(',');
-}
-
-static void put_result(const struct history_task *t)
-{
-	const struct journal_end *e = &t->end;
-
-	if (t->state < HISTORY_DONE) {
-		printf(",,,,,");
-		return;
-	}
-	printf("%d,%u,%.6f,%.6f,%llu,", history_code(t), e->rank,
-	       (double)e->user_us / 1e6, (double)e->system_us / 1e6,
-	       (unsigned long long)e->peak_kib);
-}
-
-static void print_line(const struct history_task *t)
-{
-	json_t *task = submitted(t), *name = json_object_get(task, "name");
-	char *command = command_of(task);
-
-	printf("%llu,%s,%u,%u,", (unsigned long long)t->submit.task,
-	       history_state_name(t->state), t->start.instance, t->start.slots);
-	put_time(t->submit.submitted_ns);
-	put_time(t->start.placed_ns);
-	put_time(t->end.started_ns);
-	put_time(t->end.ended_ns);
-	put_result(t);
-	put_quoted(t->end.node.data, t->end.node.len);
-	putchar(',');
-	put_quoted(json_string_value(name), json_string_length(name));
-	putchar(',');
-	put_quoted(t->end.why.data, t->end.why.len);
-	printf(",%zu,%d,", line_of_task(task), t->state < HISTORY_DONE ? 0 : signal_of(t));
-	put_quoted(command ? command : "", command ? strlen(command) : 0);
-	putchar('\n');
-	free(command);
-	json_decref(task);
-}
-
-static void print_csv(const struct history *h)
-{
-	puts("id,state,instance,slots,submitted,placed,started,ended,code,rank,user,system,peak_kib,node,name,why,line,signal,command");
-	for (size_t i = 0; i < h->ntasks; i++)
-		print_line(&h->tasks[i]);
-}
+/* ---- the command ---- */
 
 static void print_summary(const struct report *r, bool as_json)
 {
@@ -452,31 +397,58 @@ static void print_summary(const struct report *r, bool as_json)
 	json_decref(summary);
 }
 
+static int print_tables(char **dirs, size_t n)
+{
+	struct report *runs = calloc(n, sizeof(*runs));
+	int status = 0;
+
+	if (!runs)
+		die("out of memory");
+	for (size_t i = 0; i < n; i++)
+		report_read(&runs[i], dirs[i]);
+	report_tables(runs, n);
+	for (size_t i = 0; i < n; i++) {
+		status |= report_tell_damage(&runs[i]);
+		report_free(&runs[i]);
+	}
+	free(runs);
+	return status;
+}
+
+static int print_one(const char *dir, int form)
+{
+	struct report r;
+	int status;
+
+	report_read(&r, dir);
+	if (form == 'c')
+		report_csv(&r);
+	else
+		print_summary(&r, form == 'j');
+	status = report_tell_damage(&r);
+	report_free(&r);
+	return status;
+}
+
 int cmd_report(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "csv", no_argument, NULL, 'c' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "tables", no_argument, NULL, 't' },
 		{ 0 },
 	};
-	struct report r = { 0 };
-	int option, form = 0, status;
+	int option, form = 0;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == '?' || form)
-			die_usage("report: give --csv or --json, not both");
+			die_usage("report: give one of --csv, --json and --tables");
 		form = option;
 	}
+	if (form == 't' && optind < argc)
+		return print_tables(argv + optind, (size_t)(argc - optind));
 	if (optind + 1 != argc)
 		die_usage("report: name the directory of one journal");
-	r.dir = argv[optind];
-	read_journal(&r);
-	if (form == 'c')
-		print_csv(&r.history);
-	else
-		print_summary(&r, form == 'j');
-	status = tell_damage(&r);
-	forget(&r);
-	return status;
+	return print_one(argv[optind], form);
 }

@@ -27,6 +27,7 @@ static const char usage[] =
 "  status                        the nodes\n"
 "  why TASK                      show why a task waits, or what its ranks do\n"
 "  report DIR [--csv | --json]   summarise the tasks of a journal\n"
+"  report --tables DIR...        a line for each run\n"
 "  cancel TASK... | --name NAME | --all\n"
 "                                end tasks; TASK may be a range, as in 5-20\n"
 "  signal SIGNAL TASK... | --name NAME | --all\n"
@@ -98,6 +99,7 @@ static const char usage[] =
 "  --failed                 output FILE: only tasks that have failed\n"
 "  --json                   ps, status, why, report: print JSON\n"
 "  --csv                    report: one line per task\n"
+"  --tables                 report: one line per run\n"
 "  --help                   print this text\n"
 "  --version                print the version\n"
 "pmi2x-dvm(1) explains all commands and options.\n";

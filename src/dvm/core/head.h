@@ -70,6 +70,8 @@ struct dvm_head_options {
 	const char *journal;        /* the path of its directory, for clients; or NULL */
 	bool ends;                  /* with its last client: clients are told */
 	bool fast;                  /* recorded is taken for safe */
+	bool simulated;             /* by pmi2x sim run: the journal says so */
+	uint64_t began_ns;          /* when the head's process began, by CLOCK_REALTIME */
 };
 
 struct head_format;

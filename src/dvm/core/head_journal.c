@@ -96,12 +96,21 @@ static uint32_t slots_of(const struct ledger_placement *p)
 	return slots;
 }
 
+static uint32_t gpus_of(const struct ledger_placement *p)
+{
+	uint32_t gpus = 0;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		gpus += (uint32_t)__builtin_popcountll(p->parts[i].gpus);
+	return gpus;
+}
+
 void journal_start(struct dvm_head *h, struct head_task *t)
 {
 	const struct journal_record r = {
 		.type = JOURNAL_START,
 		.start = { t->id, t->instance, t->retries, t->run->placed_ns,
-			   slots_of(t->run->placement) },
+			   slots_of(t->run->placement), gpus_of(t->run->placement) },
 	};
 
 	(void)put(h, &r, h->options.once ? DURABLE_NOW : DURABLE_LATER);
@@ -113,7 +122,9 @@ void journal_nodes(struct dvm_head *h, bool begins)
 	struct journal_record r = {
 		.type = JOURNAL_NODES,
 		.nodes = { .since_ns = h->now.wall_ns, .begins = begins,
-			   .stay = begins && h->options.adopts },
+			   .stay = begins && h->options.adopts,
+			   .simulated = begins && h->options.simulated,
+			   .from_ns = begins ? h->options.began_ns : 0 },
 	};
 
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
@@ -121,6 +132,7 @@ void journal_nodes(struct dvm_head *h, bool begins)
 			continue;
 		r.nodes.nodes++;
 		r.nodes.slots += h->nodes[i].has.cores;
+		r.nodes.gpus += h->nodes[i].has.gpus;
 	}
 	(void)put(h, &r, DURABLE_LATER);
 }
@@ -129,7 +141,8 @@ void journal_left(struct dvm_head *h)
 {
 	const struct journal_record r = {
 		.type = JOURNAL_NODES,
-		.nodes = { .since_ns = h->now.wall_ns, .left = true },
+		.nodes = { .since_ns = h->now.wall_ns, .left = true,
+			   .from_ns = h->ending_ns },
 	};
 
 	if (!h->unheard_ms) /* ranks of an earlier head may still run */
@@ -193,6 +206,7 @@ void journal_end(struct dvm_head *h, struct head_task *t)
 			.peak_kib = run->peak_kib,
 			.why = { t->why, t->why ? strlen(t->why) : 0 },
 			.node = node_of_rank(h, t),
+			.told_ns = h->now.wall_ns,
 		},
 	};
 

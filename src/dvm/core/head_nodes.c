@@ -205,8 +205,10 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 
 void head_drain(struct dvm_head *h)
 {
-	if (h->phase == HEAD_SERVES)
-		h->phase = HEAD_DRAINS;
+	if (h->phase != HEAD_SERVES)
+		return;
+	h->phase = HEAD_DRAINS;
+	h->ending_ns = h->now.wall_ns;
 }
 
 void dvm_head_stop(struct dvm_head *h, struct dvm_time now)
@@ -219,6 +221,7 @@ void dvm_head_stop(struct dvm_head *h, struct dvm_time now)
 			  h->nrunning, plural(h->nrunning), has_or_have(h->nrunning),
 			  h->options.grace_ms / 1000, h->nqueued, is_or_are(h->nqueued));
 	h->phase = HEAD_STOPS;
+	h->ending_ns = h->ending_ns ? h->ending_ns : now.wall_ns;
 	h->stop_ms = now.ms + h->options.grace_ms;
 }
 

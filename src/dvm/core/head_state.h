@@ -310,6 +310,7 @@ struct dvm_head {
 	                             nodes that have not registered; 0: none do */
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
+	uint64_t ending_ns;       /* when the head stopped to serve; 0: it serves */
 	uint64_t stop_ms;         /* of HEAD_STOPS: when running tasks are ended; 0: never */
 	uint64_t down_ms;         /* when a client is told of nodes out of reach; 0: never */
 	uint64_t stuck_ms;        /* when nodes are given up that do not end ranks; 0: never */

@@ -98,6 +98,7 @@ static int read_nodes(struct history *h, const struct journal_nodes *n)
 	int rc = n->begins && !n->stay && h->nnodes ? add_nodes(h, &gone) : 0;
 
 	h->heads += n->begins;
+	h->simulated |= n->simulated;
 	return rc ? rc : add_nodes(h, n);
 }
 

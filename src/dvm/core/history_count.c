@@ -11,7 +11,7 @@
 struct change {
 	uint64_t at_ns;
 	const struct journal_nodes *nodes; /* the nodes that there are now; or NULL: */
-	const struct history_task *task;   /* the task that started */
+	struct history_task *task;         /* the task that started */
 	bool ended;                        /* or ended */
 };
 
@@ -42,8 +42,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* True: the task ran, in a try of which all times are known. */
-static bool ran(const struct history_task *t)
+bool history_ran(const struct history_task *t)
 {
 	return t->state >= HISTORY_DONE && t->end.started_ns && t->start.placed_ns;
 }
@@ -97,14 +96,15 @@ static int change_nodes(struct count *c, const struct journal_nodes *n)
 	return 0;
 }
 
-static void note_started(struct count *c, const struct history_task *t)
+static void note_started(struct count *c, struct history_task *t)
 {
 	uint64_t free_ns = take_idle(c, t->start.slots);
 	uint64_t ready_ns = later(t->submit.submitted_ns, free_ns);
 
 	if (ready_ns > t->start.placed_ns) /* by clocks that differ */
 		ready_ns = t->start.placed_ns;
-	c->setups[c->nsetups++] = between(ready_ns, t->end.started_ns);
+	t->setup_s = between(ready_ns, t->end.started_ns);
+	c->setups[c->nsetups++] = t->setup_s;
 	c->starts[c->nstarts++] = between(t->start.placed_ns, t->end.started_ns);
 }
 
@@ -138,9 +138,9 @@ static void collect_changes(struct count *c)
 			.at_ns = h->nodes[i].since_ns, .nodes = &h->nodes[i],
 		};
 	for (size_t i = 0; i < h->ntasks; i++) {
-		const struct history_task *t = &h->tasks[i];
+		struct history_task *t = &h->tasks[i];
 
-		if (!ran(t))
+		if (!history_ran(t))
 			continue;
 		c->changes[c->nchanges++] = (struct change){
 			.at_ns = t->start.placed_ns, .task = t,
@@ -165,23 +165,45 @@ static void summarize(double *values, size_t n, struct history_times *out)
 	if (!n)
 		return;
 	qsort(values, n, sizeof(*values), ascending);
+	for (size_t i = 0; i < n; i++)
+		out->mean += values[i] / (double)n;
 	out->median = values[n / 2];
+	out->q3 = values[n * 3 / 4];
 	out->p99 = values[n * 99 / 100];
 }
 
-static int count_times(struct count *c)
+/* Changes of one DVM, whose slots no other one has. */
+static int count_changes(struct count *c, const struct history *h)
 {
-	size_t most = 2 * c->h->ntasks + c->h->nnodes + 1;
+	size_t most = 2 * h->ntasks + h->nnodes + 1;
 	int rc = 0;
 
+	c->h = h;
+	c->nchanges = c->first = c->nidle = 0;
+	c->slots = 0;
 	c->changes = calloc(most, sizeof(*c->changes));
-	c->setups = calloc(most, sizeof(*c->setups));
-	c->starts = calloc(most, sizeof(*c->starts));
-	if (!c->changes || !c->setups || !c->starts)
+	if (!c->changes)
 		return -ENOMEM;
 	collect_changes(c);
 	for (size_t i = 0; !rc && i < c->nchanges; i++)
 		rc = apply(c, &c->changes[i]);
+	free(c->changes);
+	return rc;
+}
+
+static int count_times(struct count *c, const struct history *h, size_t n)
+{
+	size_t tasks = 1;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++)
+		tasks += h[i].ntasks;
+	c->setups = calloc(tasks, sizeof(*c->setups));
+	c->starts = calloc(tasks, sizeof(*c->starts));
+	if (!c->setups || !c->starts)
+		return -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = count_changes(c, &h[i]);
 	summarize(c->setups, c->nsetups, &c->out->setup);
 	summarize(c->starts, c->nstarts, &c->out->start);
 	return rc;
@@ -198,8 +220,10 @@ static void count_states(const struct history *h, struct history_figures *out)
 		if (!out->first_ns || t->submit.submitted_ns < out->first_ns)
 			out->first_ns = t->submit.submitted_ns;
 		out->last_ns = later(out->last_ns, t->end.ended_ns);
-		if (ran(t))
-			out->used += history_seconds(t) * t->start.slots;
+		if (!history_ran(t))
+			continue;
+		out->used += history_seconds(t) * t->start.slots;
+		out->gpus_used += history_seconds(t) * t->start.gpus;
 	}
 }
 
@@ -212,21 +236,50 @@ static void count_there(const struct history *h, struct history_figures *out)
 		if (i + 1 < h->nnodes && h->nodes[i + 1].since_ns < to)
 			to = h->nodes[i + 1].since_ns;
 		out->there += between(from, to) * (double)h->nodes[i].slots;
+		out->gpus_there += between(from, to) * (double)h->nodes[i].gpus;
 	}
 }
 
-int history_count(const struct history *h, struct history_figures *out)
+static void count_stages(const struct history *h, struct history_stages *out)
 {
-	struct count c = { .h = h, .out = out };
+	for (size_t i = 0; i < h->nnodes; i++) {
+		const struct journal_nodes *n = &h->nodes[i];
+		double seconds = between(n->from_ns, n->since_ns);
+
+		if (!n->from_ns)
+			continue;
+		out->starts += n->begins;
+		out->stops += n->left;
+		*(n->begins ? &out->start : &out->stop) += seconds;
+		if (n->begins && seconds > out->longest_start)
+			out->longest_start = seconds;
+	}
+}
+
+static void count_sums(const struct history *h, size_t n, struct history_figures *out)
+{
+	struct history_stages *s = &out->stages;
+
+	for (size_t i = 0; i < n; i++)
+		count_states(&h[i], out);
+	for (size_t i = 0; i < n; i++) {
+		count_there(&h[i], out); /* between the first and the last time of all */
+		count_stages(&h[i], s);
+	}
+	s->start /= s->starts ? (double)s->starts : 1;
+	s->stop /= s->stops ? (double)s->stops : 1;
+}
+
+int history_count(struct history *h, size_t n, struct history_figures *out)
+{
+	struct count c = { .out = out };
 	int rc;
 
 	*out = (struct history_figures){ 0 };
-	count_states(h, out);
-	count_there(h, out);
-	rc = count_times(&c);
-	free(c.changes);
+	count_sums(h, n, out);
+	rc = count_times(&c, h, n);
 	free(c.setups);
 	free(c.starts);
 	free(c.idle);
-	return rc;
+	return rc ? rc : history_count_most(h, n, &out->most);
 }

@@ -17,6 +17,12 @@
 
 /* ---- bodies ---- */
 
+/* The rest of a record is missing: an older version did not have it. */
+static bool is_older(struct coder *c)
+{
+	return !c->out && !cursor_left(&c->in);
+}
+
 static void code_all(struct coder *c, struct dvm_bytes *v)
 {
 	dvm_code_bytes(c, v, JOURNAL_RECORD_MAX);
@@ -30,7 +36,7 @@ static void code_counts(struct coder *c, struct journal_record *record)
 	code_u64(c, &r->done);
 	code_u64(c, &r->failed);
 	code_u64(c, &r->line);
-	if (!c->out && !cursor_left(&c->in)) /* of a release that did not count these */
+	if (is_older(c))
 		return;
 	code_u64(c, &r->unwaited);
 	code_u64(c, &r->unwaited_failed);
@@ -75,6 +81,8 @@ static void code_start(struct coder *c, struct journal_record *record)
 	code_u32(c, &r->retries);
 	code_u64(c, &r->placed_ns);
 	code_u32(c, &r->slots);
+	if (!is_older(c))
+		code_u32(c, &r->gpus);
 }
 
 static void code_cancel(struct coder *c, struct journal_record *r)
@@ -82,10 +90,9 @@ static void code_cancel(struct coder *c, struct journal_record *r)
 	code_u64(c, &r->cancelled);
 }
 
-/* Nothing is written for a task that has printed nothing. */
 static void code_output(struct coder *c, struct journal_end *r)
 {
-	if (c->out ? r->output == JOURNAL_NO_OUTPUT : !cursor_left(&c->in))
+	if (is_older(c))
 		return;
 	CODE_ENUM(c, &r->output, JOURNAL_OUTPUTS);
 	if (r->output != JOURNAL_OUTPUT)
@@ -116,22 +123,30 @@ static void code_ended(struct coder *c, struct journal_record *record)
 	code_all(c, &r->why);
 	code_all(c, &r->node);
 	code_output(c, r);
+	if (!is_older(c))
+		code_u64(c, &r->told_ns);
 }
 
 static void code_nodes(struct coder *c, struct journal_record *record)
 {
 	struct journal_nodes *r = &record->nodes;
-	uint8_t flags = (uint8_t)(r->begins | r->stay << 1 | r->left << 2);
+	uint8_t flags = (uint8_t)(r->begins | r->stay << 1 | r->left << 2 |
+				    r->simulated << 3);
 
 	code_u64(c, &r->since_ns);
 	code_u8(c, &flags);
 	code_u32(c, &r->nodes);
 	code_u64(c, &r->slots);
-	if (c->out)
+	if (!c->out) {
+		r->begins = flags & 1;
+		r->stay = flags & 2;
+		r->left = flags & 4;
+		r->simulated = flags & 8;
+	}
+	if (is_older(c))
 		return;
-	r->begins = flags & 1;
-	r->stay = flags & 2;
-	r->left = flags & 4;
+	code_u64(c, &r->gpus);
+	code_u64(c, &r->from_ns);
 }
 
 static void code_waited(struct coder *c, struct journal_record *r)
@@ -214,9 +229,9 @@ int journal_put(struct buf *b, const struct journal_record *r)
 /* ---- the chain ---- */
 
 /* The sum of a record at an offset: it is no record at another one. */
-static uint32_t sum_of(uint64_t at, const void *data, size_t len)
+static uint32_t sum_of(uint32_t version, uint64_t at, const void *data, size_t len)
 {
-	return hash_seeded(at << 8 | JOURNAL_VERSION, data, len);
+	return hash_seeded(at << 8 | version, data, len);
 }
 
 void journal_chain_init(struct journal_chain *c)
@@ -232,7 +247,7 @@ void journal_seal(struct journal_chain *c, void *records, size_t len)
 		size_t n = HEAD_SIZE + get_u32(at + 8);
 
 		set_u32(at + 12, c->sum);
-		c->sum = sum_of(c->at, at + SUMMED, n - SUMMED);
+		c->sum = sum_of(JOURNAL_VERSION, c->at, at + SUMMED, n - SUMMED);
 		set_u32(at + 4, c->sum);
 		c->at += n;
 		at += n;
@@ -266,7 +281,7 @@ int journal_open(struct journal_reader *j, const void *data, size_t len,
 	j->version = *version = unpack_u32(&c);
 	if (!cursor_ok(&c) || memcmp(magic, MAGIC, MAGIC_SIZE))
 		return -EBADMSG;
-	return *version == 1 || *version == JOURNAL_VERSION ? 0 : -EPROTONOSUPPORT;
+	return *version >= 1 && *version <= JOURNAL_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
 /* A record as it lies in a journal. */
@@ -304,7 +319,7 @@ static bool frame_2(const struct journal_reader *j, size_t at, struct frame *f)
 	f->body = mark == MARK && len <= JOURNAL_RECORD_MAX ? unpack_raw(&c, len) : NULL;
 	f->len = HEAD_SIZE + (size_t)len;
 	return f->body &&
-	       sum_of(at, j->data + at + SUMMED, f->len - SUMMED) == f->sum;
+	       sum_of(j->version, at, j->data + at + SUMMED, f->len - SUMMED) == f->sum;
 }
 
 /* True: a whole record is at `at`. */

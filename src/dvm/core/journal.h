@@ -11,8 +11,8 @@
  * The checksum is of what follows it and of the record's offset. So a record in the wrong
  * place is none, and a record that is missing shows by the next one.
  *
- * Version 1, which is read, too, has: u32 mark, u32 length of the body, u32 checksum of
- * the body, body.
+ * Older versions are read, too. Version 2 has no GPUs, and no times of what the head did.
+ * Version 1 has: u32 mark, u32 length of the body, u32 checksum of the body, body.
  *
  * Records only ever follow one another. The rest of a record that a crash has cut, and
  * damaged bytes, are passed over up to the next whole record. Calls no system function.
@@ -22,7 +22,7 @@
 
 #include "dvm/core/dvm_msg.h"
 
-#define JOURNAL_VERSION 2
+#define JOURNAL_VERSION 3
 #define JOURNAL_HEADER_SIZE 12
 #define JOURNAL_RECORD_MAX ((size_t)16 << 20) /* bytes of a body */
 
@@ -68,6 +68,7 @@ struct journal_start {
 	uint32_t retries;   /* retries left */
 	uint64_t placed_ns;
 	uint32_t slots;     /* slots of all nodes that it gets */
+	uint32_t gpus;      /* the same of GPUs */
 };
 
 enum journal_output {
@@ -89,6 +90,7 @@ struct journal_end {
 	struct dvm_bytes node; /* of the rank; empty: it has been on none */
 	enum journal_output output;
 	struct dvm_bytes out, err, files, unkept; /* JOURNAL_OUTPUT: as in dvm_ended */
+	uint64_t told_ns;   /* when the head knew; 0: not known */
 };
 
 /* The nodes from now on; until the next head begins, or there is more or less. */
@@ -99,6 +101,10 @@ struct journal_nodes {
 	uint64_t slots;     /* of all of them */
 	bool stay;          /* of a head that begins: these have waited for it */
 	bool left;          /* the head ends, and no rank of any task runs */
+	bool simulated;     /* of a head that begins: its nodes and times are a model */
+	uint64_t gpus;      /* of all nodes */
+	uint64_t from_ns;   /* begins: when the head's process did; left: when its end did;
+	                       0: not known */
 };
 
 /* A client has waited for a task that had ended, or for `count` tasks of JOURNAL_COUNTS. */

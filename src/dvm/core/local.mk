@@ -40,6 +40,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_why.c \
 	src/dvm/core/history.c src/dvm/core/history.h \
 	src/dvm/core/history_count.c \
+	src/dvm/core/history_most.c \
 	src/dvm/core/journal.c src/dvm/core/journal.h \
 	src/dvm/core/unacked_ends.c src/dvm/core/unacked_ends.h \
 	src/dvm/core/lease.c src/dvm/core/lease.h \

@@ -17,6 +17,7 @@
 #include "dvm/common/core_file.h"
 #include "dvm/common/rlimits.h"
 #include "dvm/common/rundir.h"
+#include "libio/clock.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
@@ -422,6 +423,7 @@ int main(int argc, char **argv)
 	}
 	core_file_forbid(&h.core);
 	rlimits_raise(&h.files);
+	s.head.began_ns = clock_ns(CLOCK_REALTIME);
 	h.options = s.main;
 	h.log = (struct log_hook){ on_log, &h };
 	fcntl(atoi(s.main.lock), F_SETFD, FD_CLOEXEC); /* it stays open, but not in programs */

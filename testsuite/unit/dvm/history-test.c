@@ -89,7 +89,7 @@ static struct history_figures figures(void)
 	struct history_figures f;
 
 	assert_int_equal(try_read(), 0);
-	assert_int_equal(history_count(&h, &f), 0);
+	assert_int_equal(history_count(&h, 1, &f), 0);
 	return f;
 }
 
@@ -238,6 +238,68 @@ HISTORY_TEST(the_last_try_counts_and_what_follows_the_end_does_not)
 	assert_near(f.start.median, 0.1);
 }
 
+/* Stages of a head, and GPUs. */
+static void put_head(void)
+{
+	put((struct journal_record){ .type = JOURNAL_NODES,
+		.nodes = { MS(1000), true, 1, 4, .gpus = 2, .from_ns = MS(750) } });
+	put_submit(1, 1000);
+	put((struct journal_record){ .type = JOURNAL_START,
+		.start = { .task = 1, .placed_ns = MS(1000), .slots = 2, .gpus = 1 } });
+	put((struct journal_record){ .type = JOURNAL_END,
+		.end = { .task = 1, .started_ns = MS(1010), .ended_ns = MS(3000),
+			 .told_ns = MS(3001) } });
+	put((struct journal_record){ .type = JOURNAL_NODES,
+		.nodes = { MS(5000), .left = true, .from_ns = MS(4500) } });
+}
+
+HISTORY_TEST(figures_of_several_dvms_are_joined)
+{
+	struct history_figures f;
+	struct history both[2];
+	struct buf first;
+
+	put_head();
+	assert_int_equal(try_read(), 0);
+	both[0] = h;
+	first = journal;
+	assert_int_equal(begin(NULL), 0);
+	make_six_tasks();
+	assert_int_equal(try_read(), 0);
+	both[1] = h;
+	assert_int_equal(history_count(both, 2, &f), 0);
+	assert_int_equal(f.states[HISTORY_DONE], 2);
+	assert_int_equal(f.first_ns, MS(1000));
+	assert_int_equal(f.last_ns, MS(6000));
+	assert_near(f.there, 4 * 4 + 2 * 5);
+	assert_near(f.used, 2 * 1.99 + 1.98 + 0.99 + 1.995);
+	assert_near(f.gpus_there, 2 * 4);
+	assert_near(f.gpus_used, 1.99);
+	assert_int_equal(f.setup.count, 4);
+	assert_near(f.setup.mean, (5 + 10 + 10 + 20) / 4e3);
+	assert_near(f.setup.q3, 0.020);
+	assert_int_equal(f.stages.starts, 1);
+	assert_near(f.stages.start, 0.25);
+	assert_near(f.stages.stop, 0.5);
+	history_free(&both[0]);
+	buf_free(&first);
+}
+
+HISTORY_TEST(tasks_at_once_are_counted_by_stage)
+{
+	struct history_figures f;
+
+	make_six_tasks(); /* 1 and 2 are placed and run together; then 1 and 3 */
+	f = figures();
+	assert_int_equal(f.most.setup, 2);
+	assert_int_equal(f.most.running, 2);
+	assert_int_equal(f.most.ending, 0); /* no time of it is known */
+	end(NULL);
+	assert_int_equal(begin(NULL), 0);
+	put_head();
+	assert_int_equal(figures().most.ending, 1);
+}
+
 HISTORY_TEST(an_empty_journal_has_no_figures)
 {
 	struct history_figures f = figures();
@@ -256,7 +318,7 @@ HISTORY_TEST(without_memory_there_is_no_report)
 	for (int n = 0; n < 100; n++) {
 		allowed = n;
 		rc = try_read();
-		rc = rc ? rc : history_count(&h, &f);
+		rc = rc ? rc : history_count(&h, 1, &f);
 		if (allowed >= 0) { /* none was refused */
 			assert_int_equal(rc, 0);
 			break;

@@ -30,15 +30,15 @@ static void make_records(struct journal_record out[RECORDS])
 	out[2] = (struct journal_record){ .type = JOURNAL_SUBMIT,
 		.submit = { 7, 1000, 3, true, 6, bytes("{\"argv\":[\"true\"]}") } };
 	out[3] = (struct journal_record){ .type = JOURNAL_START,
-		.start = { 7, 2, 1, 2000, 12 } };
+		.start = { 7, 2, 1, 2000, 12, 3 } };
 	out[4] = (struct journal_record){ .type = JOURNAL_CANCEL, .cancelled = 7 };
 	out[5] = (struct journal_record){ .type = JOURNAL_END,
 		.end = { .task = 7, .instance = 2, .status = 9, .rank = 1,
 			 .too_long = true, .started_ns = 2001, .ended_ns = 3000,
 			 .user_us = 4, .system_us = 5, .peak_kib = 6,
-			 .why = bytes("because"), .node = bytes("n2") } };
+			 .why = bytes("because"), .node = bytes("n2"), .told_ns = 3001 } };
 	out[6] = (struct journal_record){ .type = JOURNAL_NODES,
-		.nodes = { 900, true, 2, UINT64_C(1) << 33, true } };
+		.nodes = { 900, true, 2, UINT64_C(1) << 33, true, false, true, 4, 800 } };
 	out[7] = (struct journal_record){ .type = JOURNAL_WAITED, .waited = { 7, 1, 1 } };
 }
 
@@ -125,6 +125,76 @@ TEST(records_of_version_1_are_read)
 	assert_int_equal(j.cut, b.len);
 	assert_int_equal(j.damaged + j.gaps, 0);
 	buf_free(&b);
+}
+
+/* Bytes at the end of a record that version 2 did not have. */
+static size_t new_bytes(const struct journal_record *r)
+{
+	switch (r->type) {
+	case JOURNAL_START: return 4;
+	case JOURNAL_END: return r->end.output ? 8 : 9;
+	case JOURNAL_NODES: return 16;
+	default: return 0;
+	}
+}
+
+/* A record at the end of a journal, as version 2 had it. `sum`: of the one before it. */
+static void put_2(struct buf *journal, const struct journal_record *r, uint32_t *sum)
+{
+	size_t at = journal->len, len;
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	assert_int_equal(journal_put(journal, r), 0);
+	journal->len -= new_bytes(r);
+	len = journal->len - at;
+	assert_int_equal(pack_u32(&b, (uint32_t)len - 16), 0);
+	assert_int_equal(pack_u32(&b, *sum), 0);
+	memcpy(journal->data + at + 8, b.data, 8);
+	*sum = hash_seeded(at << 8 | 2, journal->data + at + 8, len - 8);
+	buf_clear(&b);
+	assert_int_equal(pack_u32(&b, *sum), 0);
+	memcpy(journal->data + at + 4, b.data, 4);
+	buf_free(&b);
+}
+
+static void read_version_2(enum journal_output output)
+{
+	struct journal_record records[RECORDS], r;
+	uint32_t version, sum = 0x31564a44;
+	struct journal_reader j;
+	struct buf b;
+
+	make_records(records);
+	records[5].end.output = output;
+	buf_init(&b, 1 << 20);
+	assert_int_equal(journal_put_header(&b), 0);
+	b.data[b.len - 4] = 2;
+	for (size_t i = 0; i < RECORDS; i++)
+		put_2(&b, &records[i], &sum);
+	assert_int_equal(journal_open(&j, b.data, b.len, &version), 0);
+	assert_int_equal(version, 2);
+	for (size_t i = 0; i < RECORDS; i++) {
+		assert_true(journal_next(&j, &r));
+		assert_int_equal(r.type, records[i].type);
+		if (r.type == JOURNAL_START)
+			assert_true(r.start.slots == 12 && !r.start.gpus);
+		if (r.type == JOURNAL_END)
+			assert_true(r.end.ended_ns == 3000 && !r.end.told_ns &&
+				    r.end.output == output);
+		if (r.type == JOURNAL_NODES)
+			assert_true(r.nodes.stay && !r.nodes.gpus && !r.nodes.from_ns);
+	}
+	assert_false(journal_next(&j, &r));
+	assert_int_equal(j.cut, b.len);
+	assert_int_equal(j.damaged + j.gaps, 0);
+	buf_free(&b);
+}
+
+TEST(records_of_version_2_are_read)
+{
+	read_version_2(JOURNAL_NO_OUTPUT);
+	read_version_2(JOURNAL_OUTPUT_LOST);
 }
 
 /* The records behind it are moved to its place: none of them is damaged. */
