@@ -135,6 +135,7 @@ clean-bench:
 
 # pmi2x bench collectives, launch and dvm; src/tools/local.mk installs the programs.
 dist_man_MANS += contrib/bench/pmi2x-bench-collectives.1 contrib/bench/pmi2x-bench-dvm.1 \
+	contrib/bench/pmi2x-dvm-plot.1 \
 	contrib/bench/pmi2x-bench-launch.1 contrib/bench/pmi2x-bench-ring.1
 benchdir = $(modulesdir)/pmi2x_bench
 dist_bench_DATA = \

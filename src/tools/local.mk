@@ -40,6 +40,7 @@ modulesdir = $(pkgdatadir)/python
 python_programs = src/tools/pmi2x
 # The programs of its verbs.
 python_verbs = contrib/bench/pmi2x-bench-collectives contrib/bench/pmi2x-bench-dvm \
+	contrib/bench/pmi2x-dvm-plot \
 	contrib/bench/pmi2x-bench-launch contrib/bench/pmi2x-bench-lookup \
 	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
 	contrib/sim/pmi2x-sim-validate src/tools/pmi2x-check src/tools/pmi2x-trace \

@@ -163,9 +163,46 @@ ends 0 "8 done, 0 failed, 0 cancelled, 4 running, 28 queued" \
 "$sim" -q --journal "$tmp/journal" --set "head=1 at 25s resume 7s" "$tmp/g" >"$out"
 ends 0 "heads  *2, .*" src/dvm/pmi2x-dvm report "$tmp/journal"
 grep -q "80 done, 0 failed" "$out" || fail "a journal of two heads"
+
+"$sim" -q --journal "$tmp/two-j" --set dvms=2 --set gpus=1 --set "tasks=80 gpus 1 time 10s" \
+	"$tmp/g" >"$out"
+"$sim" -q --journal "$tmp/empty" --set "head=1 at 5s" "$tmp/g" >"$out"
+
+# Journals of several DVMs are joined; one that is missing or torn is named.
+"$sim" -q --journal "$tmp/four" --set dvms=4 --set gpus=1 --set "tasks=80 gpus 1 time 10s" \
+	"$tmp/g" >"$out" || fail "--journal of four DVMs"
+ends 0 "heads  *4, simulated, of 4 DVMs, with up to 4 nodes, 8 slots, 4 GPUs" src/dvm/pmi2x-dvm report "$tmp/four"
+grep -q " 80 done" "$out" || fail "tasks of four DVMs"
+grep -q "at most 4 tasks ran" "$out" || fail "tasks at once of four DVMs"
+grep -q "used  *50.0 % of the slots, 100.0 % of the GPUs" "$out" || fail "use of slots and GPUs"
+ends 0 "^$tmp/four .*simulated  *4  *4  *1 .*80 .*200\.0" src/dvm/pmi2x-dvm report --tables "$tmp/four" "$tmp/journal"
+[ "$(src/dvm/pmi2x-dvm report --csv "$tmp/four" | grep -c '/bin/sleep')" = 80 ] || fail "--csv of four"
+mv "$tmp/four/2/journal" "$tmp/four/2/j" && head -c 3000 "$tmp/four/3/journal" >"$tmp/torn" &&
+	cp "$tmp/torn" "$tmp/four/3/journal" && echo no >"$tmp/four/4/journal"
+ends 1 "there is no journal in $tmp/four/2" src/dvm/pmi2x-dvm report "$tmp/four"
+grep -q "four/4 cannot be read: its first bytes" "$out" || fail "a journal that is none"
+grep -q "journal 3: cut off at offset" "$out" || fail "a torn journal of several"
+grep -q "heads  *2, simulated, of 2 DVMs" "$out" || fail "journals that can be read"
+rm "$tmp"/four/?/journal
+ends fails "none of the 4 journals" src/dvm/pmi2x-dvm report "$tmp/four"
 ends 2 "/dev/full/journal: Not a directory" "$sim" -q --journal /dev/full "$tmp/g"
 ends 2 "journal is for scenarios with a" "$sim" -q --journal "$tmp/journal" \
 	"$srcdir/contrib/sim/examples/cluster.scenario"
+
+# Plots, also of several runs; what cannot be plotted is named.
+plot="/usr/bin/python3 -B $srcdir/contrib/bench/pmi2x-dvm-plot --dvm-program src/dvm/pmi2x-dvm"
+refuses "give --svg DIR or --png DIR" $plot "$tmp/journal"
+if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
+	ends 0 "written: $tmp/plots/stages.svg" $plot --svg "$tmp/plots" "$tmp/journal" "two=$tmp/two-j"
+	for figure in setup setup-times phases use stages; do
+		grep -q '<svg' "$tmp/plots/$figure.svg" || fail "plot $figure"
+		grep -q simulated "$tmp/plots/$figure.svg" || fail "plot $figure does not say simulated"
+	done
+	refuses "there is no journal in $tmp/none" $plot --svg "$tmp/plots" "$tmp/none"
+	refuses "no task has started and ended" $plot --svg "$tmp/plots" "$tmp/empty"
+else
+	refuses "matplotlib" $plot --svg "$tmp/plots" "$tmp/journal"
+fi
 
 /usr/bin/python3 -B "$srcdir/testsuite/scale/sim-dvm-scenarios" "$sim" || fail "scenarios"
 within 100 "pmi2x sim validate --dvm" /usr/bin/python3 -B \
