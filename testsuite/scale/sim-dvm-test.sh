@@ -76,7 +76,7 @@ ends 2 "set: slots: allowed is a number from 1 to 1024" "$sim" -q --set slots=0 
 printf '[workload]\ntasks = 3 cores\n' >"$tmp/c"
 ends 2 "c:2: tasks: allowed is COUNT" "$sim" -q "$tmp/c"
 printf '[workload]\ntasks = 3 cores 65 time 1s\n' >"$tmp/c"
-ends 1 "a task of the workload is refused: ranks: 1 ranks of 65 cores" "$sim" -q "$tmp/c"
+ends 1 "a task of the workload is refused: ranks: 1 rank of 65 cores" "$sim" -q "$tmp/c"
 ends 2 "dvms: 17 are more than the nodes, 16" "$sim" -q --set dvms=17 "$tmp/a"
 ends 2 "are for steps, not for DVMs" "$sim" -q --path "$tmp/a"
 ends 2 "full: No space left" "$sim" -q --csv /dev/full "$tmp/a"

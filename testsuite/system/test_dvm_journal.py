@@ -267,7 +267,7 @@ def test_other_journals(dvm, env, journal):
     data = bytearray(journal.read_bytes())
     data[VERSION_AT] += 1
     journal.write_bytes(data)
-    dvm(*UP, "--resume", journal.parent).failed().says("has version 3")
+    dvm(*UP, "--resume", journal.parent).failed().says(f"has version {data[VERSION_AT]}")
     data[0] += 1
     journal.write_bytes(data)
     dvm(*UP, "--resume", journal.parent).failed().says("not those of a journal")

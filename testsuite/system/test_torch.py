@@ -24,6 +24,21 @@ def torch():
 
 
 @pytest.fixture
+def srun(srun):
+    """Starts a step again whose port was in use, as its message says: all nodes of a test
+    cluster, and other clusters, share the ports of one machine."""
+
+    def start(*argv, **options):
+        for _ in range(5):
+            result = srun(*argv, **options)
+            if "start the step again" not in str(result):
+                break
+        return result
+
+    return start
+
+
+@pytest.fixture
 def train(srun, raw, torch):
     """Run a script of PyTorch on four nodes, with the Python that has it."""
     script = raw("torch-train")[2]

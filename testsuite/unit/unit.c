@@ -8,7 +8,7 @@
 #define OBJECTS_MAX 64 /* of one test */
 
 static struct unit_test *tests; /* in the order of their file */
-static struct unit_test *running;
+static struct unit_test *running, *next_one;
 
 static struct {
 	void *object;
@@ -51,8 +51,8 @@ void unit_register(struct unit_test *test)
 
 static int begin_test(void **state)
 {
-	running = *state;
-	*state = NULL;
+	running = next_one;
+	next_one = running->next;
 	return running->test.setup_func ? running->test.setup_func(state) : 0;
 }
 
@@ -74,8 +74,9 @@ int unit_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_
 		if (n == TESTS_MAX)
 			abort();
 		all[n++] = (struct CMUnitTest){ test->test.name, test->test.test_func,
-						begin_test, end_test, test };
+						begin_test, end_test, NULL };
 	}
+	next_one = tests;
 	return _cmocka_run_group_tests(name ? name : program_invocation_short_name, all, n,
 				       set_up, tear_down);
 }

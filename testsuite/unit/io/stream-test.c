@@ -397,6 +397,7 @@ TEST(read_now_takes_what_is_there)
 static int side_open_held(struct side *s)
 {
 	NOT_EMULATED("SO_PEEK_OFF");
+	held = true;
 	return side_open(s, 1000, 1000);
 }
 
