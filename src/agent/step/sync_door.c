@@ -5,16 +5,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "agent/step/store_link.h"
+#include "libio/fd.h"
 #include "libio/listener.h"
 #include "libio/refusals.h"
 #include "libio/stream.h"
 #include "libstore/store_msg.h"
-#include "libutil/pack.h"
 
 #define CLIENTS_MAX 4096       /* of a node; half of the descriptors, where these are fewer */
 #define PENDING_MAX 16         /* requests of a client without an answer */
@@ -63,11 +62,8 @@ static int send_message(const struct client *c, const struct store_msg *m)
 
 	buf_init(&b, UNREAD_MAX);
 	b.budget = budget;
-	rc = pack_u32(&b, 0);
-	rc = rc ? rc : store_msg_pack(&b, m);
+	rc = store_msg_pack_client(&b, m);
 	if (!rc) {
-		for (int i = 0; i < STORE_MSG_LENGTH; i++)
-			b.data[i] = (char)((b.len - STORE_MSG_LENGTH) >> 8 * i);
 		p = payload_take(&b);
 		rc = p ? stream_write_vec(c->stream, p, NULL) : -ENOMEM;
 	}
@@ -187,10 +183,8 @@ static size_t on_room(void *arg, void **at)
 
 static int begin_message(struct client *c)
 {
-	uint32_t size = 0;
+	const uint32_t size = store_msg_length(c->length);
 
-	for (int i = 0; i < STORE_MSG_LENGTH; i++)
-		size |= (uint32_t)c->length[i] << 8 * i;
 	if (!size || size > STORE_REQUEST_MAX)
 		return -EPROTO;
 	c->have = 0;
@@ -290,7 +284,6 @@ static void on_accept(void *arg, int fd)
 int sync_door_open(struct service *s)
 {
 	struct sync_door *d;
-	struct rlimit files;
 	int rc, fd = s->sync_fds[0];
 
 	if (fd < 0)
@@ -300,9 +293,7 @@ int sync_door_open(struct service *s)
 		return -ENOMEM;
 	s->sync = d;
 	d->service = s;
-	d->most = CLIENTS_MAX;
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / 2 < d->most)
-		d->most = (uint32_t)files.rlim_cur / 2;
+	d->most = fd_at_most_half(CLIENTS_MAX);
 	refusals_init(&d->refused, s->node->log);
 	s->sync_fds[0] = -1;
 	rc = listener_open(&d->listener, loop_uv(s->node->loop), fd, on_accept, d);

@@ -10,12 +10,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "agent/step/control_path.h"
 #include "agent/step/torch_peers.h"
+#include "libio/fd.h"
 #include "libio/listener.h"
 #include "libio/stream.h"
 #include "libio/tcp.h"
@@ -472,7 +472,6 @@ void torch_door_rank_ended(struct service *s, uint32_t rank, const struct pmi_ex
 
 int torch_door_open(struct service *s)
 {
-	struct rlimit files;
 	struct torch_door *d;
 	int rc, fd = s->torch_fd;
 
@@ -484,9 +483,7 @@ int torch_door_open(struct service *s)
 	s->torch = d;
 	s->torch_fd = -1;
 	d->service = s;
-	d->most = CLIENTS_MAX;
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / 2 < d->most)
-		d->most = (uint32_t)files.rlim_cur / 2;
+	d->most = fd_at_most_half(CLIENTS_MAX);
 	rc = uv_timer_init(loop_uv(s->node->loop), &d->soon);
 	d->soon.data = d;
 	if (!rc)

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Close it, if it is there; then it is not any more. */
@@ -15,6 +17,16 @@ static inline void fd_close(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+/* `most`, or half of the descriptors that this process may have, where these are fewer. */
+static inline uint32_t fd_at_most_half(uint32_t most)
+{
+	struct rlimit files;
+
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / 2 < most)
+		return (uint32_t)(files.rlim_cur / 2);
+	return most;
 }
 
 /* Write all of it, to a file or to memory. Blocks. 0 or a negative errno. */

@@ -67,6 +67,26 @@ int store_msg_pack(struct buf *b, const struct store_msg *m)
 	return rc;
 }
 
+int store_msg_pack_client(struct buf *b, const struct store_msg *m)
+{
+	struct buf length;
+	int rc = pack_u32(b, 0);
+
+	rc = rc ? rc : store_msg_pack(b, m);
+	if (rc)
+		return rc;
+	buf_init_in(&length, b->data, STORE_MSG_LENGTH);
+	return pack_u32(&length, (uint32_t)(b->len - STORE_MSG_LENGTH));
+}
+
+uint32_t store_msg_length(const void *bytes)
+{
+	struct cursor c;
+
+	cursor_init(&c, bytes, STORE_MSG_LENGTH);
+	return unpack_u32(&c);
+}
+
 struct payload *store_msg_make(const struct store_msg *m)
 {
 	struct payload *p = NULL;

@@ -49,6 +49,10 @@ struct store_msg {
 
 /* Append it. 0, -ENOBUFS or -ENOMEM. */
 int store_msg_pack(struct buf *b, const struct store_msg *m);
+/* Pack it for the stream of a client: its length, and then the message, into an empty buffer. */
+int store_msg_pack_client(struct buf *b, const struct store_msg *m);
+/* The length that came before a client's message. */
+uint32_t store_msg_length(const void *bytes);
 /*
  * Read a message that consists of all bytes of a payload; keys and values point into it. 0, and
  * store_msg_free is due; -EPROTO or -ENOMEM.

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "libutil/decimal.h"
-#include "libutil/pack.h"
 
 #define OVERFLOW_UID 65534 /* how users of outside are seen in a user namespace */
 #define HELLO_MS 60000     /* the agent may have to be started */
@@ -88,10 +87,7 @@ static int send_message(int fd, const struct store_msg *m)
 	int rc;
 
 	buf_init(&b, STORE_REQUEST_MAX + STORE_MSG_LENGTH);
-	rc = pack_u32(&b, 0);
-	rc = rc ? rc : store_msg_pack(&b, m);
-	for (int i = 0; !rc && i < STORE_MSG_LENGTH; i++)
-		b.data[i] = (char)((b.len - STORE_MSG_LENGTH) >> 8 * i);
+	rc = store_msg_pack_client(&b, m);
 	rc = rc ? rc : write_all(fd, b.data, b.len);
 	buf_free(&b);
 	return rc;
@@ -102,13 +98,12 @@ static int read_message(int fd, struct store_msg *m)
 {
 	unsigned char length[STORE_MSG_LENGTH];
 	struct payload *p;
-	uint32_t size = 0;
+	uint32_t size;
 	int rc = read_all(fd, length, sizeof(length));
 
 	if (rc)
 		return rc;
-	for (int i = 0; i < STORE_MSG_LENGTH; i++)
-		size |= (uint32_t)length[i] << 8 * i;
+	size = store_msg_length(length);
 	if (size > STORE_MSG_MAX)
 		return -EPROTO;
 	p = payload_new(size);

@@ -47,7 +47,7 @@ TEST(client_that_others_may_wait_for_is_named)
 	expect_wait(n, "");
 }
 
-/* They wait for other nodes, or each of them for something else. */
+/* All clients wait: for other nodes, or each client for another operation. */
 TEST(clients_that_all_wait_are_not_named)
 {
 	static const uint32_t all[] = { 1, 2, 4 };
