@@ -82,7 +82,7 @@ def test_phases(srun, tool, probe, traces, tmp_path):
             assert all(stamps) and in_order(stamps), node
     assert sorted(seen) == list(range(12))
     chrome = tmp_path / "chrome.json"
-    shown = run([tool, "--chrome", chrome, traces]).ok()
+    shown = run([tool, "--all", "--chrome", chrome, traces]).ok()
     for phase in PHASES:
         assert phase in shown.stdout, shown
     assert "note:" not in shown.stdout
@@ -109,7 +109,7 @@ def test_other_client(srun, tool, raw, traces):
         for forked, left, early, *_, requests, served in node["rests"]:
             assert node["agent"][0] <= forked <= left <= node["agent"][5]
             assert early in (0, 1) and requests > 3 and served > 0
-    shown = run([tool, path]).ok()
+    shown = run([tool, "--all", path]).ok()
     assert "as the agent sees it" in shown.stdout
     assert "init, in the rank" not in shown.stdout
     names, waits = division(tool, path)
@@ -175,7 +175,7 @@ def test_killed_rank(srun, tool, probe, raw, traces):
     script = f"[ $PMI_RANK = 5 ] && exec {dies}; exec {probe} fence fence"
     srun(*LAYOUT, "sh", "-c", script, env=env).failed()
     (path,) = files(traces)
-    shown = run([tool, path]).ok()
+    shown = run([tool, "--all", path]).ok()
     assert "library: rank 5\n" in shown.stdout, shown
     assert "first fence, in the rank" in shown.stdout
 

@@ -18,6 +18,7 @@ RANK, END, OTHER = "rank", "end", "other"
 NAMES = (
     LAUNCH, LOADING, TOPOLOGY, EXCHANGE, WAITING, RANK, END, OTHER,
 )
+BEFORE = LAUNCH, "srun, until it launches the step"  # the wait for an allocation
 SERVED = (EXCHANGE, "requests, until the agent has answered")
 UNKNOWN = "launch and loading: its exec is not known"
 TREE = ": up and down the tree"  # how the part of a collective ends
@@ -29,7 +30,7 @@ Piece = collections.namedtuple("Piece", "begin end name part")
 def launch_marks(trace, rank):
     """(when a part of the launch ended, its text), in order."""
     at = rank.node.at
-    yield 0, "srun, until it launches the step"
+    yield 0, BEFORE[1]
     yield at["launch"], "srun to slurmstepd's beginning"
     yield at["prefork"], "slurmstepd, until it calls the plugin"
     yield at["ready"], "the plugin prepares (prefork)"
@@ -284,12 +285,13 @@ class Division:
         key = max(more, key=more.get, default=None)
         return (*key, more[key]) if key and more[key] > 0 else None
 
-    def names(self):
-        """[(name, mean ns)], of all that there is."""
-        sums = collections.Counter()
-        for row in self.rows:
-            sums[row.name] += row.mean
-        return [(name, sums[name]) for name in NAMES if name in sums]
+    def launched_rows(self):
+        """The rows without the time before srun launched the step."""
+        return [row for row in self.rows if (row.name, row.part) != BEFORE]
+
+    def launched(self):
+        """Nanoseconds of the step after srun launched it, which shares refer to."""
+        return sum(row.mean for row in self.launched_rows())
 
 
 # ---- as text ----
@@ -297,23 +299,23 @@ class Division:
 
 def row_lines(division, time_text):
     width = max(len(row.part) for row in division.rows) + 2
-    for name, mean in division.names():
-        share = mean / division.whole
-        yield f"{name:{width}} {share:>6.1%} {time_text(mean):>9}"
-        for row in division.rows:
-            if row.name != name:
-                continue
+    rows, total = division.launched_rows(), division.launched()
+    for row in division.rows:
+        if row not in rows:
+            yield f"{'srun, until it launches the step':{width + 7}} {time_text(row.mean):>9}"
+    for name in NAMES:
+        parts = [row for row in rows if row.name == name]
+        mean = sum(row.mean for row in parts)
+        if parts:
+            yield f"{name:{width}} {mean / total:>6.1%} {time_text(mean):>9}"
+        for row in parts:
             who = [f"{rank.name} {time_text(ns)}" for rank, ns in row.longest]
             part = f"  {row.part}"
             yield (
-                f"{part:{width}} {row.mean / division.whole:>6.1%} "
+                f"{part:{width}} {row.mean / total:>6.1%} "
                 f"{time_text(row.mean):>9} {row.ranks:>6}  {', '.join(who)}"
             )
-    total = sum(row.mean for row in division.rows)
-    yield (
-        f"{'the whole':{width}} {total / division.whole:>6.1%} "
-        f"{time_text(total):>9}"
-    )
+    yield f"{'after the launch':{width}} {1:>6.1%} {time_text(total):>9}"
 
 
 def wait_lines(division, time_text):
@@ -329,8 +331,27 @@ def wait_lines(division, time_text):
         yield text
 
 
+def conclusion(division, time_text):
+    """One sentence: how long it took, where most of that went, and who came last."""
+    rows, total = division.launched_rows(), division.launched()
+    text = f"step {division.trace.step} took {time_text(division.whole)}"
+    if not total:
+        return text
+    before = division.whole - total
+    if before >= LATE:
+        text += (f", {time_text(before)} of it before srun launched it; of the other "
+                 f"{time_text(total)}")
+    most = max(rows, key=lambda row: row.mean)
+    text += f", {most.mean / total:.0%} went to {most.name} ({most.part})"
+    late = max(division.waits, key=lambda wait: wait.behind, default=None)
+    if late and late.behind >= LATE:
+        text += (f"; {late.last.name} was last in {late.kind} {late.seq}, "
+                 f"{time_text(late.behind)} after the median")
+    return text
+
+
 def lines(division, time_text):
-    if not division.rows or not division.whole:
+    if not division.launched():
         return
     width = max(len(row.part) for row in division.rows) + 2
     yield "where the time of a rank goes, from srun's start to its end"

@@ -166,10 +166,22 @@ def time_text(ns):
     return f"{ns / 1e9:.1f} s"
 
 
-def table(trace, divided):
-    """Lines for people."""
+def phase_lines(trace):
+    rows = [phase.row() for phase in phases(trace)]
+    width = max((len(row[0]) for row in rows), default=5)
+    yield (f"{'phase':{width}} {'n':>6} {'min':>9} {'median':>9} {'max':>9}"
+           "  slowest")
+    for name, n, low, middle, high, slowest in rows:
+        who = ", ".join(f"{w} {time_text(v)}" for w, v in slowest)
+        yield (f"{name:{width}} {n:>6} {time_text(low):>9} "
+               f"{time_text(middle):>9} {time_text(high):>9}  {who}")
+
+
+def table(trace, divided, with_phases):
+    """Lines for people, the conclusion first."""
     count = len(trace.ranks)
-    lines = [
+    lines = [division.conclusion(divided, time_text)] if divided.rows else []
+    lines += [
         f"step {trace.step}: {records.counted(len(trace.nodes), 'node')}, "
         f"{records.counted(count, 'rank')}; clocks of hosts are taken as they are"
     ]
@@ -177,17 +189,6 @@ def table(trace, divided):
     lines += ["", "after srun began"]
     lines += [f"{time_text(t):>10}  {name}" for name, t in milestones(trace)]
     lines += ["", *division.lines(divided, time_text)]
-    rows = [phase.row() for phase in phases(trace)]
-    width = max((len(row[0]) for row in rows), default=5)
-    lines += [
-        "",
-        f"{'phase':{width}} {'n':>6} {'min':>9} {'median':>9} {'max':>9}"
-        "  slowest",
-    ]
-    for name, n, low, middle, high, slowest in rows:
-        who = ", ".join(f"{w} {time_text(v)}" for w, v in slowest)
-        lines.append(
-            f"{name:{width}} {n:>6} {time_text(low):>9} "
-            f"{time_text(middle):>9} {time_text(high):>9}  {who}"
-        )
+    if with_phases or not divided.rows:
+        lines += ["", *phase_lines(trace)]
     return lines

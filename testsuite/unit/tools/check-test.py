@@ -121,6 +121,22 @@ class Nodes(Bed):
         self.assertEqual(answer["status"], "OK")
         self.assertEqual({f["level"] for f in answer["findings"]}, {"OK"})
 
+    def test_findings_for_prometheus(self):
+        self.say("rows", row("n1", verdict="missing") + row("n2"))
+        path = self.place / "pmi2x.prom"
+        self.says(CRITICAL, argv=["--prometheus", str(path)])
+        self.assertEqual(path.stat().st_mode & 0o777, 0o644)
+        lines = path.read_text().splitlines()
+        values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        self.assertLessEqual(float(values.pop("pmi2x_check_time_seconds")), time.time())
+        self.assertEqual(values["pmi2x_check_status"], "2")
+        self.assertEqual(values['pmi2x_check_finding{check="build",node="n1"}'], "2")
+        self.assertEqual(values['pmi2x_check_finding{check="ports",node=""}'], "0")
+        self.assertEqual(len(values), len(lines) - 7)
+        done = self.check("--prometheus", "/nonexistent/file")
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertIn("/nonexistent/file: No such file or directory", done.stderr)
+
     def test_another_build(self):
         self.say("rows", row("n1", verdict="another build") + row("n2"))
         self.says(WARNING, "mpi_pmi2x.so has another build on 1 node (n1)", "exchanged data")
