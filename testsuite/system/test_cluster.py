@@ -122,6 +122,8 @@ def test_bad_options(prefix, scratch):
         (["--dir", scratch, "--ports", "5"], "LOW-HIGH"),
         (["--dir", "/usr"], "not empty"),
         (["--plugindir", "/proc/nonexistent"], "not a directory"),
+        (["--slurm-prefix", "/nonexistent"], "there is no bin/srun"),
+        (["--mpi-conf", "/nonexistent"], "there is no such file"),
     ):
         run([program, "up", "-N2", *options]).failed().says(words)
 

@@ -31,6 +31,15 @@ def plugin_path(added, stock):
     return '"%s"' % ":".join(dirs + [stock])
 
 
+def check_paths(options):
+    """Before any daemon starts: files of the command line that are not there."""
+    prefix, conf = options.slurm_prefix, options.mpi_conf
+    if prefix and not os.access(f"{prefix}/bin/srun", os.X_OK):
+        raise ClusterError(f"--slurm-prefix {prefix}: there is no bin/srun")
+    if conf and not os.access(conf, os.R_OK):
+        raise ClusterError(f"--mpi-conf {conf}: there is no such file, or it cannot be read")
+
+
 def loopback(options):
     """The address of everything: IPv6 where Slurm is to use nothing else."""
     lines = " ".join(options.slurm_conf_line).lower()

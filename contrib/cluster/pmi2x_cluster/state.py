@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import re
 import shutil
 import stat
@@ -24,6 +25,14 @@ def default_dir():
     )
 
 
+def check_others_enter(path):
+    """munged runs as a user of its own, also where root starts the cluster."""
+    for parent in pathlib.Path(path).parents:
+        if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
+            raise ClusterError(f"other users cannot enter {parent}, which the daemons "
+                               "need; choose another --dir")
+
+
 def check_dir(path):
     """slurm.conf and munge cannot have every path."""
     if re.search(r'[\s#,;=%"\\:\[\]]', path):
@@ -31,6 +40,8 @@ def check_dir(path):
             f"'{path}' has characters that slurm.conf "
             "cannot have; choose another --dir"
         )
+    if os.geteuid() == 0:
+        check_others_enter(path)
     if len(f"{path}/run/slurmctld.pid.lock") > SOCKET_PATH_MAX:
         raise ClusterError(
             f"'{path}' is too long for a socket's path; " "choose another --dir"
