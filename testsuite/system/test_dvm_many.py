@@ -52,6 +52,17 @@ def test_json_lines_of_which_one_is_wrong(local):
     result.says("2 tasks: 2 done, 0 failed, 3 refused")
 
 
+def test_only_ten_lines_that_are_wrong_are_printed(local):
+    result = local("submit", "--wait", "--json", "-", stdin="no json\n" * 26).failed()
+    assert result.stderr.count("is rejected") == 10
+    result.says("16 more are rejected")
+
+
+def test_more_nodes_than_ranks_names_the_option(dvm):
+    dvm("up", "--local", "2").ok()
+    dvm("submit", "-N", "2", "true").failed().says("2 nodes need as many ranks: give -n 2")
+
+
 @pytest.mark.parametrize("number", [1, 2], ids=["one", "two"])
 def test_largest_task_of_a_long_submit_is_first(dvm, env, number):
     """The command sends it in the second of two requests, also to one of several DVMs."""

@@ -18,6 +18,7 @@
 /* Between two tries to send tasks to a DVM whose queue is full. */
 #define ROOM_MIN_MS 10
 #define ROOM_MAX_MS 500
+#define REFUSED_SHOWN 10 /* tasks whose reason is printed */
 
 /* A task that has been sent, and has not ended. */
 struct sent {
@@ -203,7 +204,8 @@ void submission_refuse(struct submission *s, size_t number, const char *fmt, ...
 {
 	va_list ap;
 
-	s->results.refused++;
+	if (s->results.refused++ >= REFUSED_SHOWN)
+		return;
 	if (s->file)
 		fprintf(stderr, "pmi2x-dvm: line %zu of %s is rejected: ", number,
 			s->file);
@@ -213,6 +215,13 @@ void submission_refuse(struct submission *s, size_t number, const char *fmt, ...
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+}
+
+static void tell_refused_count(const struct submission *s)
+{
+	if (s->results.refused > REFUSED_SHOWN)
+		fprintf(stderr, "pmi2x-dvm: %zu more are rejected\n",
+			s->results.refused - REFUSED_SHOWN);
 }
 
 static void note_refused(struct submission *s, json_t *refused)
@@ -522,11 +531,13 @@ int submission_finish(struct submission *s)
 
 	submission_flush(s);
 	if (!s->wait) {
+		tell_refused_count(s);
 		conn_close(s->conn);
 		return s->results.refused ? 1 : 0;
 	}
 	if (!results_collect(&s->results, s->conn, false) || interrupt_number())
 		leave(s);
+	tell_refused_count(s);
 	rc = results_end(&s->results, s->conn);
 	results_say_where(&s->results);
 	conn_close(s->conn);

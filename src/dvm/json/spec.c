@@ -279,7 +279,7 @@ static void read_shape(struct spec_reading *r)
 	if (!s->ranks)
 		spec_wrong(r, "ranks", "must be 1 or more");
 	if (s->nodes > s->ranks)
-		spec_wrong(r, "nodes", "more nodes than ranks");
+		spec_wrong(r, "nodes", "%u nodes need as many ranks: give -n %u", s->nodes, s->nodes);
 	read_counters(r);
 	read_placed(r);
 	if (!r->key && !r->may_not_fit && !ledger_can_ever(r->h->ledger, s))
