@@ -8,10 +8,11 @@ EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging
 	contrib/packaging/spack_repo/pmi2x/packages/pmi2x/package.py \
 	contrib/packaging/pmi2x.spec contrib/packaging/pmi2x-plugin.spec \
 	contrib/packaging/plugin-deb/control.in contrib/packaging/plugin-deb/plugin.postinst \
+	contrib/packaging/plugin-deb/plugin.prerm \
 	contrib/packaging/plugin-deb/rules \
 	testsuite/packages testsuite/packages-dnf testsuite/packages-next testsuite/packages-node testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
 	debian/rules debian/source/format \
 	debian/libpmi2x-allgather0.install debian/libpmi2x-dev.install \
-	debian/libpmi2x0.install debian/pmi2x-agent.install \
+	debian/libpmi2x0.install debian/pmi2x-agent.install debian/pmi2x-agent.postinst \
 	debian/pmi2x-tools.install
