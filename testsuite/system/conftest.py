@@ -192,10 +192,12 @@ def ordinary_user(prefix):
     return user
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def mpi_memory(request):
     """Removes what MPI programs that were killed left in shared memory. Programs of
-    another run may still use theirs: the last of the runs that share files does it."""
+    another run may still use theirs: the last of the runs that share files does it.
+    It looks before its first test, whatever cluster that uses: later, what the other run
+    has left would seem to have been there."""
     before = set(SHARED_MEMORY.iterdir())
     claims = request.config.getoption("--claims")
     lock = os.open(claims or SHARED_MEMORY, os.O_RDONLY)
@@ -213,7 +215,7 @@ def mpi_memory(request):
 
 
 @pytest.fixture(scope="session")
-def session_cluster(prefix, scratch, kind, site, mpi_memory):
+def session_cluster(prefix, scratch, kind, site):
     options = ["--site"] if site else []
     cluster = Cluster(prefix, scratch / "cluster", kind, NODES, options)
     cluster.up()

@@ -157,7 +157,7 @@ def test_memory_of_its_group_is_used_up(cluster, faulty, site):
 
 
 @pytest.fixture(scope="module")
-def pgid_cluster(prefix, scratch, kind, mpi_memory):
+def pgid_cluster(prefix, scratch, kind):
     if kind != "pmi2x":
         pytest.skip("the stock plugin has no agent")
     options = ["--slurm-conf-line", "ProctrackType=proctrack/pgid"]
@@ -339,7 +339,7 @@ def test_its_user_cannot_trace_it(cluster, users_step, ordinary_user):
 
 
 @pytest.fixture(scope="module")
-def own(prefix, scratch, kind, mpi_memory):
+def own(prefix, scratch, kind):
     """A cluster of which the agent's file can be replaced: the directory is another
     one there."""
     if kind != "pmi2x":

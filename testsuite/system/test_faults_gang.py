@@ -21,7 +21,7 @@ GANG = ["PreemptMode=GANG", f"SchedulerTimeSlice={TURN_S}"]
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(prefix, scratch, kind, mpi_memory):
+def gang_cluster(prefix, scratch, kind):
     """Five nodes that one step fills; with two they take turns."""
     if kind != "pmi2x":
         pytest.skip("these options are pmi2x's")

@@ -47,7 +47,7 @@ def ports():
 
 
 @pytest.fixture(scope="module")
-def small_cluster(prefix, scratch, kind, mpi_memory, ports):
+def small_cluster(prefix, scratch, kind, ports):
     """Five nodes with few ports, little patience, and a prolog."""
     if kind != "pmi2x":
         pytest.skip("these options are pmi2x's")

@@ -38,7 +38,7 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes(prefix, scratch, kind, mpi_memory):
+def nodes(prefix, scratch, kind):
     cluster = Cluster(prefix, scratch / "pmix-nodes", kind, len(NODES))
     cluster.up()
     yield Nodes(cluster)

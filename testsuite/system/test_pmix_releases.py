@@ -26,7 +26,7 @@ pytestmark = pytest.mark.wide
     params=list(itertools.product(LIBRARIES, GDS, COLLECT)),
     ids="-".join,
 )
-def served(request, prefix, kind, scratch, new_libpmix, mpi_memory):
+def served(request, prefix, kind, scratch, new_libpmix):
     """A cluster of four nodes whose PMIx server is one of them."""
     if kind != "pmi2x" or not (prefix / "libexec" / "pmi2x" / "pmi2x-pmixd").exists():
         pytest.skip("no PMIx server")

@@ -15,7 +15,7 @@ REST = ["fence", "allgather", "ring", "ifence", "wait", "finalize"]
 
 
 @pytest.fixture(scope="module")
-def own(prefix, scratch, kind, mpi_memory):
+def own(prefix, scratch, kind):
     """A cluster of its own, with a plugin that can be replaced."""
     if kind != "pmi2x":
         pytest.skip("the plugin that is replaced is pmi2x's")

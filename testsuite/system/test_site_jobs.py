@@ -29,7 +29,7 @@ URGENT = [*TREE, "--exclusive", "--partition=urgent"]
 
 
 @pytest.fixture(scope="module")
-def own(prefix, scratch, kind, mpi_memory):
+def own(prefix, scratch, kind):
     if kind != "pmi2x":
         pytest.skip("the stock plugin waits forever")
     path = scratch / "jobs"
