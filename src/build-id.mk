@@ -11,7 +11,7 @@ build_id_sources = $(libutil_la_SOURCES) $(libcoll_la_SOURCES) $(libstore_la_SOU
 	$(src_agent_pmi2x_agent_SOURCES) $(libsupervisor_la_SOURCES) \
 	$(src_helpers_topology_pmi2x_topology_SOURCES) $(src_helpers_pmixd_pmi2x_pmixd_SOURCES) \
 	$(libdvm_la_SOURCES) $(libdvmjson_la_SOURCES) $(libsrun_la_SOURCES) \
-	$(libpmi2x_srun_la_SOURCES) \
+	$(libpmi2x_srun_la_SOURCES) $(liblend_la_SOURCES) $(libpmi2x_lend_la_SOURCES) \
 	$(mpi_pmi2x_la_SOURCES) $(contrib_libpmi2x_libclient_la_SOURCES)
 
 # The hash of the sources below a directory.

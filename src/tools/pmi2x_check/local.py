@@ -26,7 +26,8 @@ HOST = "this host"
 # without.
 AGENT, LAUNCHER = "pmi2x-agent", "libpmi2x-srun.so"
 OPTIONAL = {"pmi2x-pmixd": "PMIx clients, such as Open MPI,",
-            "pmi2x-topology": "ranks, which each read the topology of the node,"}
+            "pmi2x-topology": "ranks, which each read the topology of the node,",
+            "libpmi2x-lend.so": "steps with PMI2X_LEND fail, and all others"}
 AGAIN = "install the packages of one release of pmi2x on this host"
 
 
@@ -91,7 +92,7 @@ class Plugin:
         self.options = {name.decode() for name in re.findall(rb"\0(Pmi2x\w+)(?=\0)", data)}
         self.files = {name.rpartition("/")[2]: name for name in (
             found.decode() for found in re.findall(
-                rb"\0(/[^\0]*/pmi2x/(?:pmi2x-\w+|libpmi2x-srun\.so))(?=\0)", data))}
+                rb"\0(/[^\0]*/pmi2x/(?:pmi2x-\w+|libpmi2x-(?:lend|srun)\.so))(?=\0)", data))}
 
 
 def find_plugin(options, default):

@@ -154,6 +154,9 @@ TEST(words_ports_and_directories_are_taken)
 	assert_taken(find("Pmi2xTorch"), "env");
 	assert_taken(find("Pmi2xTorch"), "store");
 	assert_refused(find("Pmi2xTorch"), "on");
+	assert_taken(find("Pmi2xLend"), "no");
+	assert_taken(find("Pmi2xLend"), "yes");
+	assert_refused(find("Pmi2xLend"), "report");
 	assert_taken(find("Pmi2xTrace"), "/var/log/pmi2x");
 	assert_taken(find("Pmi2xNetwork"), "10.1.0.0/16");
 	assert_taken(find("Pmi2xNetwork"), "fd00:1::/64");

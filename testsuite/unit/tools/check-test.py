@@ -322,7 +322,8 @@ class Nodes(Bed):
 
 
 MARKS = (b"ELF\0pmi2x build %s\0pmi2x slurm 0x160508\0Pmi2xPmix\0Pmi2xPorts\0"
-         b"%s/pmi2x/pmi2x-agent\0%s/pmi2x/pmi2x-pmixd\0%s/pmi2x/libpmi2x-srun.so\0")
+         b"%s/pmi2x/pmi2x-agent\0%s/pmi2x/pmi2x-pmixd\0%s/pmi2x/libpmi2x-srun.so\0"
+         b"%s/pmi2x/libpmi2x-lend.so\0")
 
 
 class Local(Bed):
@@ -332,7 +333,7 @@ class Local(Bed):
         super().setUp()
         self.make_plugin(BUILD)
         (self.place / "pmi2x").mkdir()
-        for name in "pmi2x-pmixd", "libpmi2x-srun.so":
+        for name in "pmi2x-pmixd", "libpmi2x-srun.so", "libpmi2x-lend.so":
             self.program(f"pmi2x/{name}", "exit 2")
         self.program("pmi2x/pmi2x-agent", f"echo 'pmi2x build {BUILD}'; exit 2")
         self.program("slurmd", "echo slurm-wlm 22.05.8")
@@ -342,7 +343,7 @@ class Local(Bed):
     def make_plugin(self, build):
         place = os.fsencode(self.place)
         (self.place / "mpi_pmi2x.so").write_bytes(
-            MARKS % (build.encode(), place, place, place))
+            MARKS % (build.encode(), place, place, place, place))
 
     def program(self, name, script):
         self.say(name, f"#!/bin/sh\n{script}\n")
@@ -355,7 +356,7 @@ class Local(Bed):
     def test_all_is_well(self):
         self.says(OK, f"build {BUILD}, for Slurm 22.05.8", "pmi2x-agent starts",
                   "mpi.conf sets Pmi2xPmix, Pmi2xPorts", "slurmd does not run",
-                  "only root can change libpmi2x-srun.so, pmi2x-agent, pmi2x-pmixd\n")
+                  "only root can change libpmi2x-lend.so, libpmi2x-srun.so, pmi2x-agent, pmi2x-pmixd\n")
 
     def test_local_check_asks_nothing_of_slurm(self):
         for name in "scontrol", "sinfo", "squeue", "srun":

@@ -21,6 +21,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/launch_env.c \
 	src/plugins/mpi/pmi2x/launch_env.h \
 	src/plugins/mpi/pmi2x/launch_text.c \
+	src/plugins/mpi/pmi2x/lend_offer.c \
+	src/plugins/mpi/pmi2x/lend_offer.h \
 	src/plugins/mpi/pmi2x/multi_prog.c \
 	src/plugins/mpi/pmi2x/multi_prog.h \
 	src/plugins/mpi/pmi2x/network.c \
@@ -30,6 +32,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/plugin.c \
 	src/plugins/mpi/pmi2x/pmix_offer.c \
 	src/plugins/mpi/pmi2x/pmix_offer.h \
+	src/plugins/mpi/pmi2x/preload_list.c \
+	src/plugins/mpi/pmi2x/preload_list.h \
 	src/plugins/mpi/pmi2x/slurm_calls.h \
 	src/plugins/mpi/pmi2x/slurm_compat.h \
 	src/plugins/mpi/pmi2x/slurm_log.c \
@@ -75,6 +79,7 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/strvec.h
 plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
 plugin_paths = -DSRUN_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-srun.so"' \
+	-DLEND_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-lend.so"' \
 	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"' \
 	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"' \
 	-DPMIXD_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-pmixd"'
@@ -83,6 +88,6 @@ mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-export-symbols-regex '^(plugin_(name|type|id|version)|mpi_p_.*|init|fini)$$' \
 	-Wl,-z,nodelete
-mpi_pmi2x_la_LIBADD = libsupervisor.la libagent_nodeps.la \
+mpi_pmi2x_la_LIBADD = liblend.la libsupervisor.la libagent_nodeps.la \
 	libconfine_nodeps.la libio_nodeps.la \
 	libpmi.la libshm_nodeps.la libcoll.la libutil.la $(DL_LIBS)

@@ -164,6 +164,8 @@ static const char *const torch_words[] = {
 	[CONF_TORCH_STORE] = "store",
 };
 
+static const char *const lend_words[] = { "no", "yes" };
+
 const char *const options_collect_words[] = {
 	[PMIXD_COLLECT_AUTO] = "auto",
 	[PMIXD_COLLECT_DEMAND] = "demand",
@@ -210,6 +212,7 @@ static bool is_offered(uint32_t job, uint32_t site)
 static const struct option_kind topology = WORDS(topology_words, NULL);
 static const struct option_kind pmix = WORDS(pmix_words, is_offered);
 static const struct option_kind torch = WORDS(torch_words, NULL);
+static const struct option_kind lend = WORDS(lend_words, NULL);
 static const struct option_kind pmix_gds = WORDS(gds_words, NULL);
 static const struct option_kind pmix_collect = WORDS(options_collect_words, NULL);
 
@@ -361,6 +364,7 @@ static const struct option options[] = {
 	{ "Pmi2xTorch", "PMI2X_TORCH", &torch, FIELD(torch), CONF_TORCH_OFF,
 	  CONF_TORCH_STORE, CONF_TORCH_OFF,
 	  "variables and a TCPStore for PyTorch" },
+	{ "Pmi2xLend", NULL, &lend, FIELD(lend), 0, 1, 1, "whether jobs may set PMI2X_LEND" },
 	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, FIELD(trace_dir), 0, 0, 0,
 	  NULL },
 };

@@ -57,6 +57,7 @@ struct conf {
 	uint32_t pmix_gds; /* enum conf_pmix_gds */
 	uint32_t pmix_collect; /* enum pmixd_collect of helpers/pmixd/pmixd.h */
 	uint32_t torch;    /* enum conf_torch */
+	uint32_t lend;     /* 1: a job may set PMI2X_LEND */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
 	char network[CONF_NETWORK_MAX]; /* "": that of NodeAddr */

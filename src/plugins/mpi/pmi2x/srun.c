@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "lend_offer.h"
 #include "libio/peer.h"
 #include "slurm_log.h"
 #include "srun_private.h"
@@ -155,10 +156,23 @@ static void read_overrides(struct conf *job)
 	conf_check(job, environ);
 }
 
+/* Read the variables of a spawning srun and of the user. 0, or a negative errno after an error line. */
+static int inherit(struct srun *s)
+{
+	const char *what = "";
+	int rc = launch_env_inherit(&s->launch, &what);
+
+	if (rc)
+		log_error(&slurm_log,
+			  "%s in the environment is damaged: unset it", what);
+	else if (!lend_offer_check(&slurm_log))
+		rc = -EINVAL;
+	return rc;
+}
+
 static int srun_create(struct srun **out, const mpi_step_info_t *info)
 {
 	struct srun *s = calloc(1, sizeof(*s));
-	const char *what = "";
 	struct conf job;
 	int rc;
 
@@ -166,10 +180,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 		return -ENOMEM;
 	s->over = eventfd(0, EFD_CLOEXEC);
 	read_overrides(&job);
-	rc = launch_env_inherit(&s->launch, &what);
-	if (rc)
-		log_error(&slurm_log,
-			  "%s in the environment is damaged: unset it", what);
+	rc = inherit(s);
 	if (!rc && s->over < 0)
 		rc = -EMFILE;
 	if (!rc)

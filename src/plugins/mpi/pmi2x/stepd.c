@@ -436,6 +436,20 @@ static int offer_torch(struct stepd *s, const struct conf *conf, char **env)
 	return rc;
 }
 
+static int offer_lend(struct stepd *s, const struct conf *conf, char **env)
+{
+	const struct log_hook notes = { keep_note, s->notes };
+	char why[LOG_LINE_MAX];
+	uint32_t ranks;
+	int rc;
+
+	layout_ranks_at(s->nodes.layout, s->step.position, &ranks);
+	rc = lend_offer_make(&s->lend, conf->lend, env, ranks, &notes, why, sizeof(why));
+	if (rc)
+		fail(s, "node %s: %s", s->nodes.names[s->nodes.node_id], why);
+	return rc;
+}
+
 /* On this node; srun_port_range may have them, too. */
 static void leave_ports_to_slurm(struct supervisor_options *o)
 {
@@ -513,7 +527,8 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		connect_back_socket_open(&s->connect_back, step->node_name,
 					 s->nodes.node_id, s->jobid,
 					 s->launch.run, step->uid);
-	if (offer_pmix(s, &own, step, *env) || offer_torch(s, &own, *env))
+	if (offer_pmix(s, &own, step, *env) || offer_torch(s, &own, *env) ||
+	    offer_lend(s, &own, *env))
 		return;
 	prepare_agent(s, &own, step, *env);
 	foreign_env_remove(*env);
@@ -570,6 +585,7 @@ void stepd_stop(struct stepd *s)
 	free(s->topology);
 	pmix_offer_free(&s->pmix);
 	torch_offer_free(&s->torch);
+	lend_offer_free(&s->lend);
 	step_layout_free(&s->nodes);
 	step_apps_free(&s->apps);
 	launch_env_free(&s->launch);

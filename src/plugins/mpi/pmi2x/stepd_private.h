@@ -9,6 +9,7 @@
 
 #include "address.h"
 #include "launch_env.h"
+#include "lend_offer.h"
 #include "libpmi/step.h"
 #include "libutil/log.h"
 #include "options.h"
@@ -38,6 +39,7 @@ struct stepd {
 	struct pmix_step pmix_step;
 	struct pmix_offer pmix;
 	struct torch_offer torch;
+	struct lend_offer lend;
 	uint32_t job; /* the job whose step is killed when srun cannot be reached */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */

@@ -141,6 +141,12 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	set_task_env(s, task->gtaskid, fd, env);
 	set_sync_env(s, task->gtaskid, env);
 	torch_offer_set_env(&s->torch, task->gtaskid, slot, s->step.position, env);
+	rc = lend_offer_set_env(&s->lend, task->gtaskid, slot, s->step.position, env);
+	if (rc) {
+		log_error(&slurm_log, "rank %u cannot be given what PMI2X_LEND needs: %s",
+			  task->gtaskid, strerror(-rc));
+		return rc;
+	}
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
 	 * over for it. slurmstepd forks in its main thread, which stays.

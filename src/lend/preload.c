@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libpmi2x-lend.so, which each process of a task loads by LD_PRELOAD. It does nothing before
+ * MPI_Init. One library serves every MPI: it needs no header of MPI, and finds the functions
+ * of the program's MPI by name. A profiler calls PMPI_Init, also from its own MPI_Init, so
+ * both are here, and the outermost call counts.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lend/own_facts.h"
+#include "lend/report.h"
+#include "lend/request.h"
+#include "lend/table.h"
+
+#define COLLECT_MS 2000 /* for ranks that come later than the one that reports */
+#define NODE_MAX 256
+#define EXPORTED __attribute__((visibility("default")))
+
+static _Thread_local int depth; /* of calls of MPI_Init and PMPI_Init */
+
+/* ---- the table and the report ---- */
+
+/* `node` has NODE_MAX bytes. */
+static const char *node_name(char *node)
+{
+	const char *name = getenv("SLURMD_NODENAME");
+
+	if (name)
+		return name;
+	if (gethostname(node, NODE_MAX - 1))
+		strcpy(node, "?");
+	return node;
+}
+
+static void report(struct lend_table *table, const struct lend_place *place)
+{
+	struct lend_facts *facts = calloc(place->ranks, sizeof(*facts));
+	char node[NODE_MAX] = "", *text;
+	size_t done = 0, len;
+	ssize_t n;
+
+	if (!facts)
+		return;
+	text = lend_report(facts, lend_table_collect(table, place->ranks, COLLECT_MS, facts),
+			   place->ranks, node_name(node));
+	len = text ? strlen(text) : 0;
+	while (done < len && (n = write(STDERR_FILENO, text + done, len - done)) > 0)
+		done += (size_t)n;
+	free(text);
+	free(facts);
+}
+
+/* Before MPI_Init: MPI may change the cores of its caller. */
+static struct lend_table *enter(struct lend_place *place)
+{
+	struct lend_table *table;
+	struct lend_facts facts;
+
+	if (!lend_place_read(getenv(LEND_TABLE_ENV), place))
+		return NULL;
+	unsetenv(LEND_TABLE_ENV); /* a child is no rank */
+	table = lend_table_map(place);
+	if (!table)
+		return NULL;
+	lend_own_facts(&facts, place->rank);
+	lend_table_enter(table, place->slot, &facts);
+	return table;
+}
+
+/* ---- MPI ---- */
+
+/* MPI that Python opens is not among the program's libraries, but among its caller's. */
+static void *real_function(const char *name, const void *caller)
+{
+	void *found = dlsym(RTLD_NEXT, name), *library;
+	Dl_info info;
+
+	if (found || !dladdr(caller, &info) || !info.dli_fname)
+		return found;
+	library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	found = library ? dlsym(library, name) : NULL;
+	if (library)
+		dlclose(library);
+	return found;
+}
+
+struct call {
+	const char *name;
+	const void *caller;
+	void *argc, *argv;
+	bool with_threads; /* MPI_Init_thread */
+	int required;
+	void *provided;
+};
+
+static int call_real(const struct call *c)
+{
+	void *real = real_function(c->name, c->caller);
+
+	if (!real) {
+		fprintf(stderr, "PMI2X_LEND: %s of the MPI library is not found: unset PMI2X_LEND\n",
+			c->name);
+		abort();
+	}
+	if (c->with_threads)
+		return ((int (*)(void *, void *, int, void *))real)(c->argc, c->argv, c->required,
+								     c->provided);
+	return ((int (*)(void *, void *))real)(c->argc, c->argv);
+}
+
+static int init(const struct call *c)
+{
+	struct lend_table *table = NULL;
+	struct lend_place place;
+	int rc;
+
+	if (!depth++)
+		table = enter(&place);
+	rc = call_real(c);
+	depth--;
+	if (table && place.reports && !rc)
+		report(table, &place);
+	return rc;
+}
+
+#define CALLER __builtin_return_address(0)
+
+EXPORTED int MPI_Init(void *argc, void *argv);
+EXPORTED int PMPI_Init(void *argc, void *argv);
+EXPORTED int MPI_Init_thread(void *argc, void *argv, int required, void *provided);
+EXPORTED int PMPI_Init_thread(void *argc, void *argv, int required, void *provided);
+
+int MPI_Init(void *argc, void *argv)
+{
+	return init(&(struct call){ "MPI_Init", CALLER, argc, argv, false, 0, NULL });
+}
+
+int PMPI_Init(void *argc, void *argv)
+{
+	return init(&(struct call){ "PMPI_Init", CALLER, argc, argv, false, 0, NULL });
+}
+
+int MPI_Init_thread(void *argc, void *argv, int required, void *provided)
+{
+	return init(&(struct call){ "MPI_Init_thread", CALLER, argc, argv, true, required,
+				    provided });
+}
+
+int PMPI_Init_thread(void *argc, void *argv, int required, void *provided)
+{
+	return init(&(struct call){ "PMPI_Init_thread", CALLER, argc, argv, true, required,
+				    provided });
+}

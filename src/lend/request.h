@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The value of PMI2X_LEND, by which a job asks for libpmi2x-lend.so, and the variable by
+ * which the plugin tells that library what it needs.
+ */
+#ifndef PMI2X_LEND_REQUEST_H
+#define PMI2X_LEND_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEND_ENV "PMI2X_LEND"
+#define LEND_TABLE_ENV "PMI2X_LEND_TABLE" /* struct lend_place as text */
+#define LEND_TEXT_MAX 256 /* bytes of a message or a place, NUL included */
+
+enum lend_request {
+	LEND_OFF,
+	LEND_REPORT,     /* the first rank of the step reports on its node */
+	LEND_REPORT_ALL, /* the first rank of each node does */
+};
+
+/* NULL and "" mean LEND_OFF. False: the word is unknown. Letters of either case count. */
+bool lend_request_parse(const char *text, enum lend_request *out);
+/* The error about an unknown word: what is wrong and what to use, in printable letters. */
+void lend_request_explain(const char *text, char out[LEND_TEXT_MAX]);
+
+/* A rank's part of the table of its node. */
+struct lend_place {
+	int fd;          /* of the table, see table.h */
+	uint32_t slot;   /* of the rank, below `ranks` */
+	uint32_t ranks;  /* on this node */
+	uint32_t rank;
+	bool reports;    /* this rank prints the report of its node */
+};
+
+void lend_place_write(const struct lend_place *place, char out[LEND_TEXT_MAX]);
+/* False: the text is NULL or damaged. */
+bool lend_place_read(const char *text, struct lend_place *out);
+
+#endif
