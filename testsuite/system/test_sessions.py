@@ -326,6 +326,19 @@ def test_second_pmi_process_is_refused(srun, programs, outer_programs, rank):
         assert re.search(pattern, said[0]), result
 
 
+@pytest.mark.parametrize("program", ["mpich", "raw"])
+def test_two_programs_at_once_end_the_step(srun, all_programs, program):
+    """Each reads answers to the other one, and without an end of the step both may wait."""
+    command = all_programs[program]
+    result = srun(*STEP, "sh", "-c", f"{command} & {command} & wait", timeout=60).failed()
+    assert result.seconds < 15, result
+    pattern = (
+        r"ending step .*: rank \d \(node n\d\): two programs use PMI at the same time"
+        r" \([^()]+, process \d+; first [^()]+, process \d+\)"
+    )
+    assert re.search(pattern, result.stderr), result
+
+
 # Programs of the other interface: the first one uses what is named second.
 CROSSED = [
     pytest.param("mpich", "ompi", "0"),

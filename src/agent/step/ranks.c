@@ -30,7 +30,7 @@
 #define RANK_CLOSED_MS 1000 /* from the end of a connection to its process's */
 #define RANK_EXIT_MS 3000  /* from that until the parent can say how */
 #define RANK_ANOTHER_MS 10 /* from the end of a connection to that of a next program */
-#define RANK_ABORT_MS 1000 /* for a process to exit after it has aborted */
+#define RANK_REFUSED_MS 1000 /* until a refused process is answered, or exits after an abort */
 #define RANK_LOOK_MS 50    /* between two looks whether that is over */
 
 struct rank {
@@ -48,7 +48,7 @@ struct rank {
 	uint64_t closed;       /* loop time, ms, of the connection's end; 0: it is open */
 	char closed_by[PMI_PROCESS_NAME_MAX]; /* the process, which lived on; or "" */
 	pid_t process;         /* of the rank, when its connection ended; 0: unknown */
-	uint64_t refused;      /* a second process aborted then; 0: none */
+	uint64_t refused;      /* a second process was refused or aborted then; 0: none */
 };
 
 struct ranks {
@@ -166,6 +166,17 @@ static bool is_due(const struct rank *r)
 	return node_now(r->service->node) - r->since >= patience(r);
 }
 
+static void answer_refused(struct rank *r)
+{
+	struct pmi_server *server = r->service->server;
+	uint64_t now = node_now(r->service->node);
+
+	if (!r->refused || now - r->refused < RANK_REFUSED_MS)
+		return;
+	pmi_server_client_answer_refused(server, r->slot);
+	r->refused = pmi_server_client_refused(server, r->slot) ? now : 0;
+}
+
 static void on_limit(uv_timer_t *timer)
 {
 	struct ranks *ranks = timer->data;
@@ -176,10 +187,7 @@ static void on_limit(uv_timer_t *timer)
 
 		if (r->leaving && is_due(r))
 			tell_leaving(r, NULL);
-		if (r->refused && node_now(r->service->node) - r->refused >= RANK_ABORT_MS) {
-			r->refused = 0;
-			pmi_server_client_answer_refused(r->service->server, i);
-		}
+		answer_refused(r);
 		any |= r->leaving || r->refused;
 	}
 	if (any)

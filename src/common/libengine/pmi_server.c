@@ -212,7 +212,8 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 
 bool pmi_server_client_refused(const struct pmi_server *s, uint32_t slot)
 {
-	return slot < s->nslots && s->sessions[slot].refused_waits;
+	return slot < s->nslots &&
+	       (s->sessions[slot].refused_inits || s->sessions[slot].refused_waits);
 }
 
 void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot)

@@ -172,8 +172,9 @@ void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
  */
 void pmi_server_client_writes(struct pmi_server *s, uint32_t slot, uint32_t pid);
 /*
- * A process that was refused has aborted: a second later, when it has ended if it does
- * not wait for an answer, call the other one, which gives that answer.
+ * A process was refused, and may wait for an answer: a second later call the other one,
+ * which answers it if it lives. Meanwhile a message of the process that uses PMI shows
+ * that both wait for answers.
  */
 bool pmi_server_client_refused(const struct pmi_server *s, uint32_t slot);
 void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot);

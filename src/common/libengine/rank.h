@@ -100,6 +100,7 @@ struct rank_session {
 	uint32_t writer;    /* the process of the message that is handled; 0: unknown */
 	uint32_t owner;     /* the process that has sent init last; 0: unknown */
 	uint32_t refused;   /* one that has sent init beside it, or 0 */
+	uint32_t refused_inits; /* of processes that were refused, without an answer yet */
 	bool refused_waits; /* a refused process has called abort, and may wait for an answer */
 	bool refusal_told;
 	uint32_t pmix_programs; /* programs that started PMIx */
@@ -193,16 +194,22 @@ bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
 /* PMI has a session of a process that lives. */
 bool rank_uses_pmi(const struct rank_session *ss);
 /*
- * True: another live process uses PMI in this rank, so `process` (0: unknown) is refused,
- * its later messages are dropped, and the user is told.
+ * True: another live process uses PMI in this rank, so `process` (0: unknown), which has
+ * sent init, is refused, and its later messages are dropped. rank_answer_refused answers
+ * the init; before that, the processes must not both wait for answers.
  */
 bool rank_is_taken(struct rank_session *ss, uint32_t process);
+/*
+ * True: the message shows that the owner and a refused process both wait for answers, and
+ * each may read the other's, so the step ends.
+ */
+bool rank_is_shared(struct rank_session *ss);
 /* True: the current message comes from a refused process. */
 bool rank_is_of_refused(const struct rank_session *ss);
 /* As above, for a message other than init, which has been answered then. */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);
 
-/* Answer the abort of the process that was refused, if it still waits for that. */
+/* Answer a process that was refused, if it still waits for that, and tell the user. */
 void rank_answer_refused(struct rank_session *ss);
 /*
  * Tell the user that process `second` was refused `starts` ("PMI", "PMIx"), for process

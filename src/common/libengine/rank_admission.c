@@ -77,9 +77,7 @@ static void decide_pmi(struct admission *a, int found)
 		rank_tell_refusal(ss, "PMI", a->process, "PMIx",
 				  found > 0 ? (uint32_t)found : 0);
 		answer_error(ss, &a->rq, PMI_RC_INIT, "%s", RANK_TAKEN);
-	} else if (rank_is_taken(ss, a->process)) {
-		answer_error(ss, &a->rq, PMI_RC_INIT, "%s", RANK_TAKEN);
-	} else {
+	} else if (!rank_is_taken(ss, a->process)) {
 		a->start(ss, &a->rq, a->version, a->process);
 	}
 }

@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "libengine/engine.h"
+#include "libengine/pending.h"
 #include "libengine/rank.h"
 #include "libengine/request.h"
 
@@ -70,7 +73,7 @@ void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t sec
 	describe(ss, second, a, sizeof(a));
 	describe(ss, first, b, sizeof(b));
 	snprintf(text, sizeof(text),
-		 "rank %u (node %.64s): a second process started %s while the first one uses %s, and was refused (%s; first %s): a rank runs MPI programs one after the other, not one inside the other",
+		 "rank %u (node %.64s): a second process started %s while the first one uses %s, and was refused (%s; first %s): a rank runs MPI programs one after the other, not two at a time",
 		 ss->rank, engine_node_name(ss->server), starts,
 		 strcmp(starts, uses) ? uses : "it", a, b);
 	control_printable(text);
@@ -82,12 +85,60 @@ void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t sec
 		note_more(ss->server);
 }
 
+/* The owner waits for an answer on PMI_FD. */
+static bool owner_waits(const struct rank_session *ss)
+{
+	const struct entered *e;
+
+	DL_FOREACH(ss->entered, e)
+		if (!e->rq.ticket)
+			return true;
+	return ss->waits > 0;
+}
+
+/*
+ * Two processes read from one connection, so either takes any answer: one of them misses
+ * its own, and the ranks of the step cannot all go on.
+ */
+static void end_shared(struct rank_session *ss)
+{
+	char a[PMI_PROCESS_NAME_MAX + 24], b[PMI_PROCESS_NAME_MAX + 24];
+	char text[ANSWER_TEXT_MAX];
+
+	describe(ss, ss->refused, a, sizeof(a));
+	describe(ss, ss->owner, b, sizeof(b));
+	snprintf(text, sizeof(text),
+		 "rank %u (node %.64s): two programs use PMI at the same time (%s; first %s), and may read each other's answers: start them one after the other, or each by an srun of its own",
+		 ss->rank, engine_node_name(ss->server), a, b);
+	control_printable(text);
+	ss->refused_inits = 0;
+	if (!collective_end_step(ss->server, text, text))
+		rank_fail(ss, "has two programs that use PMI at the same time");
+}
+
 bool rank_is_taken(struct rank_session *ss, uint32_t process)
 {
 	if (!process || process == ss->owner || !rank_uses_pmi(ss))
 		return false;
 	ss->refused = process;
-	rank_tell_refusal(ss, "PMI", process, "PMI", ss->owner);
+	ss->refused_inits++;
+	if (owner_waits(ss))
+		end_shared(ss);
+	return true;
+}
+
+/*
+ * The owner goes on while a refused process waits for its answer; or that process goes on
+ * without it, so it has read an answer to the owner.
+ */
+bool rank_is_shared(struct rank_session *ss)
+{
+	char name[PMI_PROCESS_NAME_MAX];
+
+	if (!ss->refused_inits || (ss->writer != ss->owner && ss->writer != ss->refused) ||
+	    !rank_process_lives(ss, ss->refused, name))
+		return false;
+	end_shared(ss);
 	return true;
 }
 
@@ -112,16 +163,26 @@ bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq)
 }
 
 /*
- * MPICH to 4.0 reads an answer to its abort, and others exit at once: an answer would then
- * be taken by the process that uses PMI.
+ * The answer to an abort comes late, too: MPICH to 4.0 reads it, and others exit at once, so
+ * that the process that uses PMI would take it.
  */
 void rank_answer_refused(struct rank_session *ss)
 {
+	static const struct command init = { .name = "init", .response = "response_to_init" };
 	static const struct command abort = { .name = "abort", .response = "abort_result" };
-	const struct rank_request rq = { .command = &abort, .protocol = PMI_PROTOCOL_1 };
+	const struct rank_request rq = {
+		.command = ss->refused_inits ? &init : &abort,
+		.protocol = PMI_PROTOCOL_1,
+	};
 	char name[PMI_PROCESS_NAME_MAX];
 
-	ss->refused_waits = false;
-	if (rank_is_live(ss) && rank_process_lives(ss, ss->refused, name))
-		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
+	if (ss->refused_inits)
+		ss->refused_inits--;
+	else
+		ss->refused_waits = false;
+	if (!rank_is_live(ss) || !rank_process_lives(ss, ss->refused, name))
+		return;
+	if (rq.command == &init)
+		rank_tell_refusal(ss, "PMI", ss->refused, "PMI", ss->owner);
+	answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
 }

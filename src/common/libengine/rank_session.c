@@ -146,9 +146,8 @@ static void dispatch(struct rank_session *ss, enum pmi_protocol protocol,
 		answer_odd(ss, &rq, name, decode_text(decoded));
 	else if (!rq.command)
 		answer_odd(ss, &rq, name, "an unknown command");
-	else if (rq.command->starts && rank_is_taken(ss, ss->writer))
-		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
-	else if (rank_is_refused(ss, &rq))
+	else if (rank_is_shared(ss) || (rq.command->starts && rank_is_taken(ss, ss->writer)) ||
+		 rank_is_refused(ss, &rq))
 		return;
 	else if (!is_allowed(ss, &rq))
 		answer_error(ss, &rq, PMI_RC_INIT, "%s is not allowed %s", name,

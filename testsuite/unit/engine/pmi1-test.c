@@ -359,13 +359,21 @@ static const char *say_as(struct net *n, uint32_t pid, const char *line)
 
 #define INIT "cmd=init pmi_version=1 pmi_subversion=1"
 
+/* The answer to a process that was refused, a second later. */
+static const char *late_answer(struct net *n)
+{
+	assert_true(pmi_server_client_refused(n->nodes[0].server, 0));
+	pmi_server_client_answer_refused(n->nodes[0].server, 0);
+	return net_read(n, 0);
+}
+
 TEST(second_process_is_refused_while_the_first_uses_pmi)
 {
 	struct net *n = net_create(NULL);
 
 	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0"));
-	assert_non_null(strstr(say_as(n, 200, INIT),
-			       "another_process_of_the_rank_uses_PMI"));
+	assert_null(say_as(n, 200, INIT));
+	assert_non_null(strstr(late_answer(n), "another_process_of_the_rank_uses_PMI"));
 	assert_non_null(strstr(say_as(n, 200, "cmd=put kvsname=17.2 key=a value=b"),
 			       "another_process"));
 	/* MPICH puts what it has not been given. */
@@ -386,7 +394,8 @@ TEST(part_of_a_message_is_not_mixed_with_another_process_s)
 
 	say_as(n, 100, INIT);
 	net_input(n, 0, "cmd=get_", 8);
-	assert_non_null(strstr(say_as(n, 200, INIT), "another_process"));
+	assert_null(say_as(n, 200, INIT));
+	assert_non_null(strstr(late_answer(n), "another_process"));
 	pmi_server_client_writes(n->nodes[0].server, 0, 200);
 	net_input(n, 0, "cmd=pu", 6);
 	assert_non_null(strstr(say_as(n, 100, "maxes"), "cmd=maxes"));
@@ -410,14 +419,64 @@ TEST(abort_of_a_refused_process_ends_no_step)
 
 	n->abort_code = -1;
 	say_as(n, 100, INIT);
-	say_as(n, 200, INIT);
+	assert_null(say_as(n, 200, INIT));
+	assert_non_null(strstr(late_answer(n), "another_process"));
 	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
 	assert_null(say_as(n, 200, "cmd=abort exitcode=-1"));
 	assert_int_equal(n->abort_code, -1);
-	assert_true(pmi_server_client_refused(n->nodes[0].server, 0));
-	pmi_server_client_answer_refused(n->nodes[0].server, 0);
-	assert_non_null(strstr(net_read(n, 0), "cmd=abort_result"));
+	assert_non_null(strstr(late_answer(n), "cmd=abort_result"));
 	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
+}
+
+/* ---- two processes that read from one connection ---- */
+
+static const char SHARED[] = "rank 0 (node n0): two programs use PMI at the same time (process 200; first process 100)";
+
+TEST(process_that_comes_while_the_first_waits_ends_the_step)
+{
+	struct net *n = net_create(&(struct net_options){ .ends = true });
+
+	say_as(n, 100, INIT);
+	assert_null(say_as(n, 100, "cmd=barrier_in"));
+	assert_null(say_as(n, 200, INIT));
+	assert_int_equal(n->nodes[0].ends, 1);
+	assert_non_null(strstr(n->nodes[0].end_why, SHARED));
+}
+
+TEST(first_process_that_goes_on_beside_a_second_ends_the_step)
+{
+	struct net *n = net_create(&(struct net_options){ .ends = true });
+
+	say_as(n, 100, INIT);
+	assert_null(say_as(n, 200, INIT));
+	assert_null(say_as(n, 100, "cmd=get_maxes"));
+	assert_int_equal(n->nodes[0].ends, 1);
+	assert_non_null(strstr(n->nodes[0].end_why, SHARED));
+}
+
+/* The second process has read what the first one was answered. */
+TEST(second_process_that_goes_on_without_an_answer_ends_the_step)
+{
+	struct net *n = net_create(&(struct net_options){ .ends = true });
+
+	n->abort_code = -1;
+	say_as(n, 100, INIT);
+	assert_null(say_as(n, 200, INIT));
+	assert_null(say_as(n, 200, "cmd=abort exitcode=3"));
+	assert_int_equal(n->abort_code, -1);
+	assert_int_equal(n->nodes[0].ends, 1);
+	assert_non_null(strstr(n->nodes[0].end_why, SHARED));
+}
+
+TEST(second_process_gets_its_answer_when_the_first_goes_on_later)
+{
+	struct net *n = net_create(&(struct net_options){ .ends = true });
+
+	say_as(n, 100, INIT);
+	assert_null(say_as(n, 200, INIT));
+	assert_non_null(strstr(late_answer(n), "another_process"));
+	assert_non_null(strstr(say_as(n, 100, "cmd=get_maxes"), "cmd=maxes"));
+	assert_int_equal(n->nodes[0].ends, 0);
 }
 
 TEST(second_process_may_start_when_the_first_has_finalized)
