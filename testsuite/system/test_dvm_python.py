@@ -169,3 +169,24 @@ def test_package_is_installed_by_pip(tmp_path, request):
     run([*pip, "install", *options, "--target", to, tmp_path / "source"]).ok()
     there = {"PYTHONPATH": str(to)}
     run([sys.executable, "-c", "import pmi2x_dvm as p; p.connect"], env=there, cwd=to).ok()
+
+
+def test_complete_output_is_in_files(local, python):
+    python("""
+root = pathlib.Path(os.environ["PMI2X_DVM_DIR"]).parent
+os.chdir(root)
+much = ["sh", "-c", "seq 2000; echo end >&2"]
+result = dvm.submit(much, outputs="new/dir").result()
+assert [pathlib.Path(f).parent for f in result.files] == [root / "new/dir"]
+whole = "".join(f"{i}\\n" for i in range(1, 2001)).encode()
+assert pathlib.Path(result.files[0]).read_bytes() == whole
+assert result.out == whole[-4096:] and result.err == b"end\\n" and not result.files_lost
+results = list(dvm.map([much, ["echo", "x"]], outputs=root / "new"))
+assert [len(r.files) for r in results] == [1, 0]
+assert dvm.submit(much).result().files == []
+(root / "new/lost").mkdir()
+lost = dvm.submit(["sh", "-c", f"rmdir {root}/new/lost; touch {root}/new/lost; seq 2000"], outputs="new/lost").result()
+assert lost.files == [] and "Not a directory" in lost.files_lost
+assert "UTF-8" in raised(pmi2x_dvm.Error, dvm.submit, ["true"], outputs=b"\\xff")
+dvm.close()
+""")

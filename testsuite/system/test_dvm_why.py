@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 
 import pytest
 
@@ -74,6 +75,25 @@ def test_a_node_that_does_not_use_pmi(local, raw):
     wait_until(lambda: why(local, task)["waits"])
     assert why(local, task)["waits"][0].endswith(
         "waiting for 1 of 2 ranks: 1 (node local1; PMI not started)")
+
+
+def test_output_file_that_takes_nothing(local, env, prefix, tmp_path):
+    """Its process stands for a file server that hangs."""
+    go = tmp_path / "go"
+    script = f"seq 2000; until [ -e {go} ]; do sleep 0.1; done; yes | head -c 4000000"
+    (tmp_path / "tasks").write_text(script + "\n")
+    tasks = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", "batch", "tasks"], cwd=tmp_path, env=env, stderr=subprocess.PIPE)
+    stopped = wait_until(lambda: [
+        p for p, name in living(env["PMI2X_DVM_DIR"]).items() if name == "pmi2x-output"])[0]
+    os.kill(stopped, signal.SIGSTOP)
+    go.touch()
+    words = f"for the output file in {tmp_path}/tasks.outputs: ranks that print more"
+    wait_until(lambda: words in local("why", "1").stdout)
+    os.kill(stopped, signal.SIGCONT)
+    assert tasks.wait() == 0
+    tasks.stderr.close()
+    assert (tmp_path / "tasks.outputs/1.out").stat().st_size > 4000000
 
 
 def test_a_node_that_is_silent(local, env, tmp_path):

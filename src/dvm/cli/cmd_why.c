@@ -17,6 +17,7 @@
 #include "libutil/pack.h"
 
 #define ANSWER_S 5      /* for a node */
+#define FILE_STALL_S 1  /* a shorter wait for a file is usual */
 #define RANKS_SHOWN 64  /* --json has all */
 
 struct answer {
@@ -127,6 +128,23 @@ static bool uses_pmi(const struct answer *a)
 	return false;
 }
 
+/* A node whose files for complete output take nothing: the part waits for them. */
+static void add_file_stalls(const struct answer *a, json_t *waits)
+{
+	json_t *node, *stall;
+	double seconds;
+	size_t i;
+
+	json_array_foreach(a->nodes, i, node) {
+		stall = json_object_get(node, "file_stall");
+		seconds = json_number_value(json_object_get(stall, "seconds"));
+		if (seconds >= FILE_STALL_S)
+			json_array_append_new(waits, json_sprintf(
+				"node %s has waited for %.1f s for the output file in %s: ranks that print more, and the end of the task, wait with it",
+				get_text(node, "node"), seconds, get_text(stall, "dir")));
+	}
+}
+
 /* Texts. */
 static json_t *waits_of(struct answer *a)
 {
@@ -134,6 +152,7 @@ static json_t *waits_of(struct answer *a)
 	char text[STATUS_TEXT_MAX];
 	struct stalled what;
 
+	add_file_stalls(a, waits);
 	if (uses_pmi(a) &&
 	    step_status_create(&a->step, (uint32_t)json_array_size(a->nodes), name_of,
 			       a))

@@ -274,6 +274,7 @@ static void code_told(struct coder *c, struct dvm_msg *m)
 	code_about(c, &m->told.about);
 	CODE_ENUM(c, &m->told.what, DVM_TOLDS);
 	code_flag(c, &m->told.pmi);
+	code_u32(c, &m->told.file_stall_ms);
 	dvm_code_bytes(c, &m->told.data, DVM_TOLD_MAX);
 }
 

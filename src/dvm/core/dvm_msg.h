@@ -367,6 +367,7 @@ struct dvm_told {
 	struct dvm_ask about;
 	enum dvm_told_what what;
 	bool pmi;       /* in DVM_TOLD_RANKS: DVM_TOLD_PMI follows */
+	uint32_t file_stall_ms; /* node_ops.output_stall_ms; 0: no file holds the part up */
 	struct dvm_bytes data;
 };
 

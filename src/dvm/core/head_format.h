@@ -61,6 +61,7 @@ struct head_event {
 			uint64_t task;
 			const char *node;
 			const struct dvm_told *m;
+			const char *outputs; /* directory for complete output, or NULL */
 		} told;
 		struct {
 			const char *tag; /* tag of the request, as its text; NULL: none */

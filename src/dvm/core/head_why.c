@@ -293,6 +293,7 @@ void why_told(struct dvm_head *h, const struct dvm_told *m)
 	if (!where || t->instance != m->about.instance || m->about.node >= where->count)
 		return;
 	e.told.task = t->id;
+	e.told.outputs = t->profile->outputs;
 	e.told.node = head_node_name(h, where->parts[m->about.node].node);
 	client_tell(h, m->about.client, &e);
 }

@@ -101,6 +101,11 @@ struct dvm_node_ops {
 	/* That was all: dvm_node_kept follows within a limited time. */
 	void (*end_output)(void *arg, uint32_t part);
 	/*
+	 * How long the part has waited for its files, which take nothing; 0: it does not wait.
+	 * NULL without keep_output.
+	 */
+	uint32_t (*output_stall_ms)(void *arg, uint32_t part);
+	/*
 	 * All ranks of the part have been started: no descriptors are passed to ranks any
 	 * more.
 	 */

@@ -49,6 +49,8 @@ void node_tell(struct dvm_node *n, const struct dvm_ask *about)
 	};
 	struct buf ranks;
 
+	if (p && p->keeps && !p->keeps->refused)
+		m.told.file_stall_ms = n->ops.output_stall_ms(n->arg, p->number);
 	buf_init(&ranks, DVM_TOLD_MAX);
 	for (uint32_t i = 0; p && i < p->count; i++)
 		pack_rank(n, p, i, &ranks);

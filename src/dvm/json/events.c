@@ -88,6 +88,9 @@ static json_t *told(const struct head_event *e)
 			  json_pack("{s:s,s:o,s:b}", "ev", "told", "ranks",
 				    ranks_of(&m->data), "pmi", m->pmi);
 
+	if (m->file_stall_ms && e->told.outputs)
+		json_object_set_new(o, "file_stall", json_pack("{s:s,s:f}",
+			"dir", e->told.outputs, "seconds", m->file_stall_ms / 1e3));
 	json_object_set_new(o, "id", json_integer((json_int_t)e->told.task));
 	json_object_set_new(o, "index", json_integer(m->about.node));
 	json_object_set_new(o, "node", text_of_name(e->told.node));

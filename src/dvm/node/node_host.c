@@ -188,6 +188,13 @@ static void on_end_output(void *arg, uint32_t part)
 	output_writers_end(d->writers, part);
 }
 
+static uint32_t on_output_stall_ms(void *arg, uint32_t part)
+{
+	struct dvmd *d = arg;
+
+	return output_writers_stall_ms(d->writers, part);
+}
+
 static int on_open_pmi(void *arg, uint32_t part, const struct dvm_launch *l)
 {
 	struct dvmd *d = arg;
@@ -424,6 +431,7 @@ int dvmd_open_node(struct dvmd *d)
 		.keep_output = on_keep_output,
 		.write_output = on_write_output,
 		.end_output = on_end_output,
+		.output_stall_ms = on_output_stall_ms,
 		.open_pmi = on_open_pmi,
 		.pmi_rank_ended = on_pmi_rank_ended,
 		.close_pmi = on_close_pmi,

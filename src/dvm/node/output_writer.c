@@ -39,6 +39,7 @@ struct output_writer {
 	pid_t process;
 	uv_poll_t poll;
 	uv_timer_t timer; /* of a process that takes nothing; of OVER: for the report */
+	uint64_t waits_ms; /* when the part began to wait; 0: it does not */
 	int handles;
 	bool full;
 	struct buf left; /* messages that the socket has not taken, each behind its length */
@@ -175,6 +176,7 @@ static void over(struct output_writer *o)
 	bool ends = o->state == ENDS;
 
 	o->state = ends ? OVER : LOST;
+	o->waits_ms = 0;
 	close_poll(o);
 	buf_clear(&o->left);
 	if (ends)
@@ -215,7 +217,8 @@ static void set_waiting(struct output_writer *o)
 	int events = UV_READABLE | (o->left.len ? UV_WRITABLE : 0);
 
 	uv_poll_start(&o->poll, events, on_poll);
-	if (o->left.len || o->state == ENDS)
+	o->waits_ms = o->left.len || o->state == ENDS ? uv_now(o->of->loop) : 0;
+	if (o->waits_ms)
 		uv_timer_start(&o->timer, on_timer, o->of->stall_ms, 0);
 	else
 		uv_timer_stop(&o->timer);
@@ -379,6 +382,13 @@ void output_writers_end(struct output_writers *w, uint32_t part)
 	if (!o->left.len)
 		shutdown(o->fd, SHUT_WR);
 	set_waiting(o);
+}
+
+uint32_t output_writers_stall_ms(struct output_writers *w, uint32_t part)
+{
+	const struct output_writer *o = find(w, part);
+
+	return o && o->waits_ms ? (uint32_t)(uv_now(w->loop) - o->waits_ms) : 0;
 }
 
 /* ---- life ---- */

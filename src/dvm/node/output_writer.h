@@ -40,6 +40,8 @@ int output_writers_begin(struct output_writers *w, uint32_t part, const struct n
 /* Write more of stream 1 or 2; copied. */
 void output_writers_write(struct output_writers *w, uint32_t part, int stream, const void *data,
 			  size_t len);
+/* How long the part has waited for its process, which takes nothing; 0: it does not wait. */
+uint32_t output_writers_stall_ms(struct output_writers *w, uint32_t part);
 /* That was all: ops.kept follows. */
 void output_writers_end(struct output_writers *w, uint32_t part);
 

@@ -134,6 +134,11 @@ static void end_output(void *arg, uint32_t part)
 	((struct fake_node *)arg)->ending = part;
 }
 
+static uint32_t output_stall_ms(void *arg, uint32_t part)
+{
+	return ((struct fake_node *)arg)->stall_ms;
+}
+
 static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 {
 	struct fake_node *n = arg;
@@ -271,7 +276,7 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 		.send = head_send, .takes_output = takes_output, .open_output = idle_open_output,
 		.limit_output = limit_output, .close_output = idle_part,
 		.keep_output = keep_output, .write_output = write_output,
-		.end_output = end_output, .open_pmi = open_pmi,
+		.end_output = end_output, .output_stall_ms = output_stall_ms, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
 		.profile = idle_profile, .forget = idle_part,
 		.all_started = idle_part, .give_up = idle_part,

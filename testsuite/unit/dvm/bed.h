@@ -43,6 +43,7 @@ struct fake_node {
 	size_t written_len[2];
 	bool no_files;    /* none can be begun */
 	uint32_t ending;  /* the part whose files are to be ended */
+	uint32_t stall_ms; /* for which files have taken nothing */
 	bool lost;
 	bool left;        /* its daemon is to end */
 	bool busy;        /* the link to the head has output that is not sent */

@@ -149,3 +149,21 @@ TEST(directory_must_begin_with_a_slash)
 	deliver_all(b);
 	assert_non_null(strstr(text(event(b, "error"), "why"), "\"outputs\" of a profile"));
 }
+
+TEST(why_names_the_directory_that_takes_no_output)
+{
+	struct bed *b = bed_create(100);
+	json_t *stall;
+
+	start_task(b, "{'argv':['x']}");
+	node_of(b, 1)->stall_ms = 2500;
+	ask(b, "{'op':'why','id':1}"); /* no file has begun */
+	deliver_all(b);
+	assert_null(json_object_get(event(b, "told"), "file_stall"));
+	print(b, 1, 1, DVM_TAIL_MAX + 1);
+	ask(b, "{'op':'why','id':1}");
+	deliver_all(b);
+	stall = json_object_get(event(b, "told"), "file_stall");
+	assert_string_equal(text(stall, "dir"), "/outputs");
+	assert_true(json_number_value(json_object_get(stall, "seconds")) == 2.5);
+}

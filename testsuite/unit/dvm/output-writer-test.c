@@ -134,6 +134,25 @@ static pid_t process(void)
 	return pid;
 }
 
+TEST(wait_lasts_until_the_process_takes_what_is_left)
+{
+	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
+
+	begin(b, b->outputs);
+	kill(process(), SIGSTOP);
+	assert_int_equal(output_writers_stall_ms(b->writers, PART), 0);
+	write_much(b, 1, MUCH);
+	assert_true(b->full);
+	do
+		uv_run(&b->loop, UV_RUN_NOWAIT);
+	while (output_writers_stall_ms(b->writers, PART) < 2);
+	kill(process(), SIGCONT);
+	until_not_full(b);
+	assert_int_equal(output_writers_stall_ms(b->writers, PART), 0);
+	until_answered(b);
+	bed_destroy(b);
+}
+
 TEST(streams_have_a_file_each_in_a_new_directory)
 {
 	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);

@@ -11,7 +11,7 @@ try:
 except ImportError:  # not on this system
     resource = None
 
-from ._results import Refused
+from ._results import Error, Refused
 
 BATCH = 1000
 BATCH_SIZE = 4 << 20  # characters of arguments in a request
@@ -92,6 +92,14 @@ def is_text(text):
     except UnicodeEncodeError:
         return False
     return True
+
+
+def directory(path):
+    """Its name as text, or Error."""
+    name = _path(path)
+    if not is_text(name):
+        raise Error(f"the directory {name!a} is not UTF-8 text")
+    return name
 
 
 def texts(env):

@@ -13,13 +13,13 @@ import time
 import weakref
 
 from ._connection import VERSION
-from ._encoding import command, encode, is_text, own_limits, requests, seconds, texts, unfit
+from ._encoding import command, directory, encode, own_limits, requests, seconds, texts, unfit
 from ._results import Error, Failed, Refused, Result, Task
 
 FULL_SECONDS = 0.2  # until tasks are sent again for which the queue had no room
 FORKED = "this client belongs to the process before the fork: use connect() anew"
 NO_MORE = "cannot schedule new futures after shutdown"
-OF_REQUEST = "cwd", "env", "tied", "check"  # keys that tasks of one request share
+OF_REQUEST = "cwd", "env", "outputs", "tied", "check"  # keys that tasks of one request share
 
 _living = weakref.WeakSet()
 
@@ -32,8 +32,9 @@ class Target(concurrent.futures.Executor):
 
         argv: a list, the program first. cwd and env: the caller's unless given. time:
         seconds, or text as of submit --time. check=True: a failure is an exception,
-        Failed. tied=True: the task ends with this process. Returns a Task. Raises
-        Refused.
+        Failed. tied=True: the task ends with this process. outputs: a directory, in which
+        tasks that print over 4 KiB get files with all of it: Result.files. Returns a
+        Task. Raises Refused.
         """
         argv = command(argv)
         if more:
@@ -166,23 +167,25 @@ class Dvm(Target):
         futures = []
 
         def kind(task):
-            return os.fspath(task.get("cwd") or ""), id(task.get("env")), bool(task.get("tied"))
+            paths = (os.fspath(task.get(key) or "") for key in ("cwd", "outputs"))
+            return (*paths, id(task.get("env")), bool(task.get("tied")))
 
         groups = [(key, list(group)) for key, group in itertools.groupby(tasks, kind)]
         for at, (key, group) in enumerate(groups, 1):
-            if key[:2] not in profiles:
-                profiles[key[:2]] = self._profile(group[0])
+            if key[:-1] not in profiles:
+                profiles[key[:-1]] = self._profile(group[0])
             follows = more or at < len(groups)
-            futures += self._send_tasks(group, profiles[key[:2]], key[2], follows)
+            futures += self._send_tasks(group, profiles[key[:-1]], key[-1], follows)
         return futures
 
     def _profile(self, task):
         """The profile's id, and the rest: directory, environment, limits."""
-        cwd = os.fsdecode(task.get("cwd") or os.getcwd())
-        if not is_text(cwd):
-            raise Error(f"the directory {cwd!a} is not UTF-8 text")
+        cwd = directory(task.get("cwd") or os.getcwd())
         env = texts(os.environ if task.get("env") is None else task["env"])
         profile = dict(self._limits, cwd=cwd, env=env)
+        if task.get("outputs"):
+            profile["outputs"] = os.path.abspath(directory(task["outputs"]))
+            os.makedirs(profile["outputs"], exist_ok=True)
         text = json.dumps(profile, sort_keys=True, default=os.fspath)
         return hashlib.sha256(text.encode()).hexdigest()[:32], profile
 

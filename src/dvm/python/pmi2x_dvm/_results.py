@@ -31,6 +31,8 @@ class Result:
     """How a task has ended.
 
     code: exit status, 128 + signal; out, err: the last 4 KiB of its output, bytes;
+    files: names of files with complete output, of a task with outputs=DIRECTORY that
+    printed more than out and err have; files_lost: why these are not complete, or "";
     nodes: names; setup_time: seconds from being placed to being started; seconds: how
     long it ran; usage: (user, system) in seconds and the peak of a rank in KiB.
     """
@@ -42,6 +44,8 @@ class Result:
         self.why = task.get("why", "")
         self.out = task.get("out", "").encode("latin-1")
         self.err = task.get("err", "").encode("latin-1")
+        self.files = task.get("files", [])
+        self.files_lost = task.get("files_lost", "")
         self.nodes = task["nodes"]
         self.instance = task["instance"]
         self.cancelled = task["state"] == "cancelled"
