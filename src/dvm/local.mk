@@ -4,6 +4,7 @@ if HAVE_JANSSON
 bin_PROGRAMS += src/dvm/pmi2x-dvm
 pkglibexec_PROGRAMS += src/dvm/pmi2x-dvm-head src/dvm/pmi2x-dvmd \
 	src/dvm/pmi2x-dvm-zygote
+dist_pkglibexec_SCRIPTS += src/dvm/zygote/pmi2x-dvm-warm
 endif
 DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE \
 	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
@@ -122,13 +123,16 @@ src_dvm_pmi2x_dvm_zygote_SOURCES = \
 	src/dvm/zygote/orders.c src/dvm/zygote/orders.h \
 	src/dvm/zygote/parts.c src/dvm/zygote/parts.h \
 	src/dvm/zygote/profiles.c src/dvm/zygote/profiles.h \
+	src/dvm/zygote/rank_files.c src/dvm/zygote/rank_files.h \
 	src/dvm/zygote/rank_program.c src/dvm/zygote/rank_program.h \
 	src/dvm/zygote/resources.c src/dvm/zygote/resources.h \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/zygote/zygote.c src/dvm/zygote/zygote.h \
 	src/dvm/zygote/zygote_exec.c src/dvm/zygote/zygote_limits.c \
 	src/dvm/zygote/zygote_start.c \
-	src/dvm/common/rlimits.c src/dvm/common/rlimits.h
+	src/dvm/zygote/warm.c src/dvm/zygote/warm.h \
+	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
+	src/dvm/common/self_path.c src/dvm/common/self_path.h
 src_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
 src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libcoll.la libutil.la
@@ -172,6 +176,7 @@ $(DVM_TREE).tar.xz: Makefile $(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_DE
 		$(src_dvm_pmi2x_dvm_zygote_OBJECTS) $(src_dvm_pmi2x_dvm_zygote_LDADD)
 	$(AM_V_at)rm -rf $(DVM_TREE)/bin/.libs $(DVM_TREE)/libexec/pmi2x/.libs
 	$(AM_V_at)strip $(DVM_TREE)/bin/* $(DVM_TREE)/libexec/pmi2x/*
+	$(AM_V_at)cp $(srcdir)/src/dvm/zygote/pmi2x-dvm-warm $(DVM_TREE)/libexec/pmi2x
 	$(AM_V_at)cp -R $(addprefix $(srcdir)/,$(dist_dvm_python_DATA)) $(DVM_TREE)/share/pmi2x/python/pmi2x_dvm
 	$(AM_V_at)cp $(srcdir)/src/dvm/cli/pmi2x-dvm.1 $(DVM_TREE)/share/man/man1
 	$(AM_V_at)cp $(srcdir)/LICENSES/BSD-3-Clause.txt $(DVM_TREE)/COPYING

@@ -14,7 +14,7 @@ from harness import run
 
 LOCAL_NODES = 2
 SLOTS = 4
-PROCESSES = ("pmi2x-dvm-head", "pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-output")
+PROCESSES = ("pmi2x-dvm-head", "pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-output", "pmi2x-dvm-warm")
 
 
 @pytest.fixture(scope="module", autouse=True)

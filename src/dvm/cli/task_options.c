@@ -123,6 +123,7 @@ static const struct option long_options[] = {
 	{ "stdin", no_argument, NULL, 's' },
 	{ "max-fails", required_argument, NULL, 'M' },
 	{ "print", no_argument, NULL, 'p' + 256 },
+	{ "preloaded", no_argument, NULL, 'I' },
 	{ 0 },
 };
 
@@ -165,6 +166,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'F': s->retry_failed = true; break;
 	case 's': s->stdin_goes = true; break;
 	case 'M': set_max_fails(s, value); break;
+	case 'I': json_object_set_new(s->task, "preloaded", json_true()); break;
 	case 'p' + 256: s->results.print = true; break;
 	default: die_option(argv, option);
 	}

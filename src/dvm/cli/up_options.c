@@ -8,6 +8,7 @@
 
 #include "dvm/cli/find.h"
 #include "dvm/cli/options.h"
+#include "dvm/common/bootstrap.h"
 #include "dvm/core/ledger.h"
 #include "libutil/decimal.h"
 
@@ -28,6 +29,13 @@ static void check_slots(const char *text)
 	    !decimal_u32(text, 1, DVM_CORES_MAX, &number))
 		die_usage("--slots is core, thread or a number up to %d",
 			  DVM_CORES_MAX);
+}
+
+static void check_preload(const char *code)
+{
+	if (!*code || strchr(code, '\n') || strlen(code) >= WELCOME_CODE_MAX)
+		die_usage("--preload is one line of Python, of less than %d bytes: put more into a module",
+			  WELCOME_CODE_MAX);
 }
 
 static void take_counter(struct up *u, const char *text)
@@ -108,6 +116,7 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 	case 'R': take_journal(u, value, option == 'R'); break;
 	case 'O': up_add(u, "-O", NULL); break;
 	case 'F': up_add(u, "-F", NULL); break;
+	case 'I': check_preload(value); up_add(u, "-I", value); break;
 	case 'T':
 		u->take_over = true;
 		up_add(u, "-T", NULL); break;
@@ -142,6 +151,7 @@ void up_take_options(struct up *u, int argc, char **argv)
 		{ "resume", required_argument, NULL, 'R' },
 		{ "once", no_argument, NULL, 'O' },
 		{ "fast", no_argument, NULL, 'F' },
+		{ "preload", required_argument, NULL, 'I' },
 		{ "take-over", no_argument, NULL, 'T' },
 		{ 0 },
 	};

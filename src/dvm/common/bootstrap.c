@@ -11,7 +11,7 @@
 #include "dvm/core/ledger.h"
 #include "libutil/decimal.h"
 
-#define LINE_MAX_BYTES 256
+#define LINE_MAX_BYTES (WELCOME_CODE_MAX + 16)
 
 void welcome_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a)
 {
@@ -60,7 +60,8 @@ char *welcome_format(const struct welcome *w)
 		put_head(out, &w->heads[i]);
 	fprintf(out, "within %u\nfirst %u\norphan %u\npeer %u\nlease %u\ngrace %u\n", w->within_ms,
 		w->first, w->orphan_s, w->peer_ms, w->lease_ms, w->grace_ms);
-	fprintf(out, "slots %s\ngpus %s\nshare %u\n\n", w->slots, w->gpus, w->share);
+	fprintf(out, "slots %s\ngpus %s\nshare %u\n", w->slots, w->gpus, w->share);
+	fprintf(out, *w->preload ? "preload %s\n\n" : "%s\n", w->preload);
 	explicit_bzero(secret, sizeof(secret));
 	if (fclose(out) == 0)
 		return text;
@@ -125,6 +126,8 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 		return decimal_u32(value, 0, INT32_MAX, &w->grace_ms);
 	if (!strcmp(word, "slots"))
 		return take_text(w->slots, sizeof(w->slots), value);
+	if (!strcmp(word, "preload"))
+		return take_text(w->preload, sizeof(w->preload), value);
 	if (!strcmp(word, "gpus"))
 		return take_text(w->gpus, sizeof(w->gpus), value);
 	return true;

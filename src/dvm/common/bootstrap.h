@@ -11,6 +11,7 @@
  *   first     K: the daemon's position is K more than its number in the step
  *   slots     core, thread or a number
  *   gpus      found or a number
+ *   preload   CODE of up --preload; without it there is none
  *   share     0 or 1: other DVMs of the job may be on the node
  *   orphan    SECONDS: how long it waits for another head when this one is lost
  *   within    MILLISECONDS: how long it tries to reach the head
@@ -33,6 +34,7 @@
 						   HANDSHAKE_SRUN */
 #define WELCOME_HEADS_MAX 16
 #define WELCOME_TEXT_MAX 64
+#define WELCOME_CODE_MAX 1024
 
 struct welcome {
 	char dvm[HANDSHAKE_JOBID_MAX];
@@ -45,6 +47,7 @@ struct welcome {
 	char slots[WELCOME_TEXT_MAX];
 	char gpus[WELCOME_TEXT_MAX];
 	uint32_t share;
+	char preload[WELCOME_CODE_MAX]; /* one line */
 };
 
 /* The address of a daemon in the form of connect(). */

@@ -118,6 +118,7 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	code_flag(c, &m->pmi);
 	code_flag(c, &m->keep);
 	code_flag(c, &m->append);
+	code_flag(c, &m->preloaded);
 	CODE_ENUM(c, &m->output, DVM_OUTPUTS);
 	code_u32(c, &m->window);
 	dvm_code_bytes(c, &m->argv, DVM_COMMAND_MAX);

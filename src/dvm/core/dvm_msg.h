@@ -187,6 +187,7 @@ struct dvm_launch {
 	bool pmi;           /* also for a task of one rank */
 	bool keep;          /* keep its end until DONE */
 	bool append;        /* append to files; else empty them first */
+	bool preloaded;     /* a script, which a fork of the node's interpreter runs */
 	enum dvm_output output;
 	uint32_t window;    /* of DVM_OUTPUT_FORWARD: see DVM_WINDOW_MIN */
 	struct dvm_bytes argv; /* texts, each with its NUL */

@@ -66,6 +66,7 @@ struct dvm_head_options {
 	                               lease_ms; 0: at once */
 	bool once;                  /* a task's start is safe before it is launched, and it
 	                               ends with its node */
+	bool preloads;              /* nodes have an interpreter for preloaded tasks */
 	bool paused;                /* nothing is started until a client says {"op":"go"} */
 	const char *journal;        /* the path of its directory, for clients; or NULL */
 	bool ends;                  /* with its last client: clients are told */

@@ -123,6 +123,7 @@ struct task_spec {
 	char *path;      /* or NULL */
 	char *error;     /* the file of stderr, or NULL */
 	bool append;     /* to these files */
+	bool preloaded;  /* argv is a script with its arguments: see up --preload */
 	char *cwd;       /* in place of the profile's; or NULL */
 	char *name;      /* or NULL */
 	uint64_t number; /* number by the client, for lists: a line of a file; 0: none */
@@ -190,7 +191,7 @@ struct head_task {
 	uint32_t rank;    /* ... and the rank that has it */
 	uint8_t state;    /* enum task_state */
 	uint8_t output;   /* enum dvm_output */
-	bool pmi : 1, append : 1; /* as in task_spec */
+	bool pmi : 1, append : 1, preloaded : 1; /* as in task_spec */
 	bool follow : 1;    /* watchers also get events of tasks that it spawns, and watch them */
 	bool cancelled : 1;
 	bool argv_cut : 1;  /* ended: argv has only the first arguments */

@@ -247,6 +247,7 @@ static void take_numbers(struct head_task *t, const struct task_spec *s)
 	t->output = (uint8_t)s->output;
 	t->pmi = s->pmi;
 	t->append = s->append;
+	t->preloaded = s->preloaded;
 }
 
 /* 0 or -ENOMEM. */

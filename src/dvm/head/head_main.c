@@ -365,6 +365,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'r': s->main.relative = number; break;
 	case 'S': s->main.share = true; break;
 	case 'E': s->main.ends = s->head.ends = true; break;
+	case 'I': s->main.preload = value; s->head.preloads = true; break;
 	case 'P': s->head.paused = true; break;
 	case 'J': s->main.journal.dir = s->head.journal = value; break;
 	case 'R': s->main.journal.resume = true; break;
@@ -391,7 +392,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 	int option;
 
 	*s = (struct settings){
-		.main = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS,
+		.main = { .slots = "core", .gpus = "found", .preload = "", .grace_ms = GRACE_MS,
 			   .within_ms = WITHIN_MS },
 		.head = {
 			.build = PMI2X_BUILD,
@@ -400,7 +401,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:SEP")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:SEPI:")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->main.name && s->main.dir && s->main.lock && s->main.nodes &&

@@ -46,7 +46,7 @@ struct head_options {
 	bool ends;              /* with its last client */
 	bool share;             /* other DVMs of the job may be on its nodes */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
-	const char *slots, *gpus; /* as in bootstrap.h */
+	const char *slots, *gpus, *preload; /* as in bootstrap.h */
 	uint32_t grace_ms;      /* as in dvm_head_options */
 	uint32_t within_ms;     /* of the first: all nodes must be up; of a growth's
 	                           begin: so must these */

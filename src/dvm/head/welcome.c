@@ -56,6 +56,8 @@ int head_new_identity(struct head_main *h)
 		 h->options.slots);
 	snprintf(h->welcome.gpus, sizeof(h->welcome.gpus), "%s",
 		 h->options.gpus);
+	snprintf(h->welcome.preload, sizeof(h->welcome.preload), "%s",
+		 h->options.preload);
 	h->welcome.within_ms = h->options.within_ms;
 	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
 	secret_hide(&h->welcome.secret);

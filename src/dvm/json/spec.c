@@ -340,7 +340,7 @@ static void check_keys(struct spec_reading *r)
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
 		"output", "path", "error", "append", "cwd", "name", "profile", "line", "number", "pmi",
-		"stdin",
+		"stdin", "preloaded",
 	};
 	json_t *json = r->source;
 	const char *key;
@@ -363,6 +363,17 @@ static void read_cwd(struct spec_reading *r)
 	r->spec.cwd = get_text(r, "cwd");
 	if (r->spec.cwd && r->spec.cwd[0] != '/')
 		spec_wrong(r, "cwd", "must begin with /");
+}
+
+static void read_preloaded(struct spec_reading *r)
+{
+	r->spec.preloaded = get_bool(r, "preloaded");
+	if (!r->spec.preloaded)
+		return;
+	if (!r->h->options.preloads)
+		spec_wrong(r, "preloaded", "this DVM has no interpreter: start it with up --preload");
+	else if (r->spec.shape.ranks != 1 || r->spec.pmi)
+		spec_wrong(r, "preloaded", "a preloaded task has one rank, without PMI");
 }
 
 static void read_stdin(struct spec_reading *r)
@@ -394,6 +405,7 @@ void spec_read(struct spec_reading *r, json_t *json)
 	r->spec.limit_s = (uint32_t)get_number(r, "time", 0, INT32_MAX / 1000);
 	r->spec.retries = (uint32_t)get_number(r, "retries", 0, RETRIES_MAX);
 	r->spec.pmi = get_bool(r, "pmi");
+	read_preloaded(r);
 	r->line = get_number(r, "line", 0, INT64_MAX);
 	r->spec.number = get_number(r, "number", 0, INT64_MAX);
 	if (profile && !json_is_string(profile))

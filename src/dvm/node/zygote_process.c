@@ -112,7 +112,8 @@ static void become_zygote(const struct dvmd *d, int fd)
 	char *const argv[] = {
 		ZYGOTE, (char *)d->name, (char *)d->welcome.slots,
 		(char *)d->welcome.gpus, (char *)d->welcome.dvm, pmix_port,
-		(char *)(pmix->port ? pmix->gds : ""), (char *)pmix->dir, NULL,
+		(char *)(pmix->port ? pmix->gds : ""), (char *)pmix->dir,
+		(char *)d->welcome.preload, NULL,
 	};
 	sigset_t none;
 

@@ -112,3 +112,12 @@ int resources_find(struct resources *r, const struct resources_options *o)
 	r->has.memory = find_memory();
 	return rc;
 }
+
+bool resources_cpus(const struct resources *r, const struct dvm_cores *slots, cpu_set_t *out)
+{
+	CPU_ZERO(out);
+	for (uint32_t i = cores_next(slots, 0); r->bound && i < r->has.cores;
+	     i = cores_next(slots, i + 1))
+		CPU_OR(out, out, &r->cpus[i]);
+	return CPU_COUNT(out);
+}

@@ -32,6 +32,7 @@ struct resources {
 	bool bound;                    /* ranks are bound to their slots */
 	cpu_set_t cpus[DVM_CORES_MAX]; /* by slot */
 	struct gpus gpus;              /* names NULL: GPUs have numbers only */
+	struct warm *warm;             /* the interpreter of --preload (warm.h), or NULL */
 };
 
 /*
@@ -40,6 +41,9 @@ struct resources {
  * lives as long as the process.
  */
 int resources_find(struct resources *out, const struct resources_options *options);
+
+/* The processors of these slots. False: ranks are not bound to any. */
+bool resources_cpus(const struct resources *r, const struct dvm_cores *slots, cpu_set_t *out);
 
 /* Parse "core", "thread" or a number of slots. False: none of these. */
 bool resources_parse_slots(struct resources_options *o, const char *text);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dvm/common/strays.h"
+#include "dvm/zygote/warm.h"
 #include "libio/clock.h"
 #include "libio/fd.h"
 #include "libio/frames.h"
@@ -253,6 +254,13 @@ static void remove_pmix_files(const struct zygote *z)
 	user_dir_remove_orphan(z->has.pmix.dir);
 }
 
+static bool may_run(void *arg, pid_t process)
+{
+	struct zygote *z = arg;
+
+	return warm_is(z->has.warm, process) || parts_may_run(z->parts, process);
+}
+
 /*
  * Kill stray processes of tasks that have ended. Milliseconds until the next call; -1:
  * never.
@@ -267,7 +275,7 @@ static int look_for_strays(struct zygote *z)
 	if (began < z->strays_ms)
 		return (int)(z->strays_ms - began);
 	z->reaped = false;
-	strays_kill_ended(parts_may_run, z->parts);
+	strays_kill_ended(may_run, z);
 	ended = clock_ms(CLOCK_MONOTONIC);
 	z->strays_ms = ended + STRAYS_MS + STRAYS_PART * (ended - began);
 	return -1;
@@ -347,12 +355,12 @@ static int open_all(struct zygote *z)
 
 /*
  * NAME SLOTS GPUS DVM: the node's name; as in pmi2x-dvmd's options; PMIXPORT GDS DIR:
- * struct pmix_offer.
+ * struct pmix_offer; CODE: of --preload, or "".
  */
 static bool take_arguments(struct resources_options *o, int argc, char **argv)
 {
 	o->gpus = RESOURCES_GPUS_FOUND;
-	return argc == 8 && resources_parse_slots(o, argv[2]) &&
+	return argc == 9 && resources_parse_slots(o, argv[2]) &&
 	       (!strcmp(argv[3], "found") ||
 		decimal_u32(argv[3], 0, LEDGER_GPUS_MAX, &o->gpus));
 }
@@ -380,13 +388,15 @@ int main(int argc, char **argv)
 	zygote_limits_init();
 	rc = open_all(&z);
 	rc = rc ? rc : resources_find(&z.has, &options);
+	z.has.node = argv[1];
+	z.has.dvm = argv[4];
+	take_pmix(&z.has.pmix, argv + 5);
+	if (!rc && *argv[8])
+		rc = warm_create(&z.has.warm, argv[8]);
 	if (rc) {
 		fprintf(stderr, "pmi2x-dvm-zygote: %s\n", strerror(-rc));
 		return 1;
 	}
-	z.has.node = argv[1];
-	z.has.dvm = argv[4];
-	take_pmix(&z.has.pmix, argv + 5);
 	say(&z, &(struct dvm_msg){ .type = DVM_RESOURCES, .resources = z.has.has });
 	serve(&z);
 	remove_pmix_files(&z);

@@ -8,6 +8,7 @@
 #ifndef PMI2X_DVM_ZYGOTE_H
 #define PMI2X_DVM_ZYGOTE_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "dvm/core/node.h"
@@ -36,6 +37,8 @@
 
 /* Call once, before zygote_exec. 0 or a negative errno. */
 int zygote_exec_init(void);
+/* The descriptor of the memory for faults, and the number and size of these. */
+int zygote_exec_faults(size_t *count, size_t *size);
 /* Descriptors for a rank; -1: none. */
 struct rank_fds {
 	int output[2];    /* -1: /dev/null */
@@ -69,6 +72,8 @@ void zygote_limits_init(void);
 void zygote_limits_begin(const struct dvm_limits *limits);
 /* Call last in a rank: set its limits. */
 void zygote_limits_set(const struct dvm_limits *limits);
+/* One of a rank's limits. */
+struct rlimit zygote_limits_of(const struct dvm_limits *limits, int i);
 /* In a rank. True: a limit of its own bounds its memory. */
 bool zygote_limits_bound_memory(void);
 

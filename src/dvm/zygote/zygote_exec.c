@@ -17,9 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dvm/zygote/rank_files.h"
 #include "dvm/zygote/rank_program.h"
+#include "dvm/zygote/warm.h"
 #include "dvm/zygote/zygote.h"
-#include "dvm/core/output_path.h"
 #include "libio/clock.h"
 #include "libio/registration.h"
 #include "libutil/hash.h"
@@ -38,7 +39,7 @@ enum stage {
 	STAGE_EXEC,
 };
 
-/* Written by a child that fails, in memory that it shares. */
+/* Written by a child that fails, in memory that it shares; also by pmi2x-dvm-warm. */
 struct fault {
 	pid_t process;
 	enum stage stage;
@@ -48,6 +49,7 @@ struct fault {
 };
 
 static struct fault *faults;
+static int faults_fd = -1;
 
 /* Hashes of a program and how it is looked for; 0: none. */
 static uint32_t quick[QUICK];    /* by hash: may be executed after a vfork */
@@ -55,9 +57,20 @@ static uint32_t on_trial[FAULTS]; /* by process: executed after a fork */
 
 int zygote_exec_init(void)
 {
-	faults = mmap(NULL, FAULTS * sizeof(*faults), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const size_t size = FAULTS * sizeof(*faults);
+
+	faults_fd = memfd_create("faults", MFD_CLOEXEC);
+	if (faults_fd < 0 || ftruncate(faults_fd, (off_t)size) < 0)
+		return -errno;
+	faults = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, faults_fd, 0);
 	return faults == MAP_FAILED ? -errno : 0;
+}
+
+int zygote_exec_faults(size_t *count, size_t *size)
+{
+	*count = FAULTS;
+	*size = sizeof(*faults);
+	return faults_fd;
 }
 
 static void fail(enum stage stage, const char *what)
@@ -118,13 +131,7 @@ static void bind_to_cores(const struct node_rank *r, const struct resources *has
 {
 	cpu_set_t set;
 
-	if (!has->bound || cores_next(&r->cores, 0) == DVM_CORES_MAX)
-		return;
-	CPU_ZERO(&set);
-	for (uint32_t i = cores_next(&r->cores, 0); i < has->has.cores;
-	     i = cores_next(&r->cores, i + 1))
-		CPU_OR(&set, &set, &has->cpus[i]);
-	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+	if (resources_cpus(has, &r->cores, &set) && sched_setaffinity(0, sizeof(set), &set) < 0)
 		fail(STAGE_AFFINITY, "");
 }
 
@@ -137,30 +144,14 @@ static void make_parents(char *path)
 	}
 }
 
-/*
- * Other writers may have the same file: ranks, earlier starts of the task, with --append
- * any other task. Each appends, and only a sole writer empties it.
- */
-static int flags_of(const struct node_rank *r, const char *name)
-{
-	const struct dvm_launch *l = r->launch;
-	bool sole = (l->ranks == 1 || output_path_has(name, 'r')) &&
-		    (!l->instance || output_path_has(name, 'i'));
-
-	return O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (sole && !l->append ? O_TRUNC : 0);
-}
-
 static int open_file(const struct node_rank *r, const char *name)
 {
-	const struct output_numbers numbers = {
-		r->launch->task, r->launch->first_rank + r->local, r->launch->instance,
-	};
-	const int flags = flags_of(r, name);
+	const int flags = rank_file_flags(r, name);
 	char path[PATH_MAX];
 	int fd;
 
 	errno = ENAMETOOLONG;
-	if (!output_path_expand(path, sizeof(path), name, &numbers))
+	if (!rank_file_path(path, sizeof(path), r, name))
 		fail(STAGE_OUTPUT, name);
 	fd = open(path, flags, 0666);
 	if (fd < 0 && errno == ENOENT) {
@@ -177,47 +168,20 @@ static bool has_paths(const struct dvm_launch *l)
 	return l->output == DVM_OUTPUT_FILE || l->error.len || l->cwd.len;
 }
 
-/* A spawned task has the profile of its parent, and no input. */
-static const struct dvm_bytes *input_of(const struct node_rank *r)
-{
-	return r->launch->input.len || r->launch->spawned.len ? &r->launch->input :
-								 &r->profile->input;
-}
-
-/* Rank 0 reads the task's input; other ranks read /dev/null. */
-static int open_input(const struct node_rank *r, int null)
-{
-	const struct dvm_bytes *input = input_of(r);
-	const char *at = input->data;
-	size_t left = input->len;
-	ssize_t n;
-	int fd;
-
-	if (!left || r->launch->first_rank + r->local)
-		return null;
-	fd = memfd_create("stdin", MFD_CLOEXEC);
-	for (; fd >= 0 && left; at += n, left -= (size_t)n) {
-		n = write(fd, at, left);
-		if (n <= 0)
-			fail(STAGE_OUTPUT, "standard input");
-	}
-	if (fd < 0 || lseek(fd, 0, SEEK_SET))
-		fail(STAGE_OUTPUT, "standard input");
-	return fd;
-}
-
 static void set_stdio(const struct node_rank *r, const int output[2])
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), in = rank_file_input(r, null);
 	int out = output[0], err = output[1];
 
+	if (in < 0)
+		fail(STAGE_OUTPUT, "standard input");
 	if (r->launch->output == DVM_OUTPUT_FILE)
 		out = open_file(r, r->launch->path.data);
 	if (r->launch->output == DVM_OUTPUT_NONE)
 		out = err = null;
 	if (r->launch->error.len)
 		err = open_file(r, r->launch->error.data);
-	if (dup2(open_input(r, null), 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
+	if (dup2(in, 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
 	    dup2(err < 0 ? null : err, 2) < 0)
 		fail(STAGE_OUTPUT, "standard output");
 }
@@ -354,8 +318,9 @@ pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
 	if (rc)
 		return rc;
 	environ = p.env; /* execvp uses its PATH */
-	pid = start(rank, has, fds, &p);
-	if (pid < 0)
+	if (rank->launch->preloaded)
+		pid = warm_start(has->warm, rank, has, &p, fds->output);
+	else if ((pid = start(rank, has, fds, &p)) < 0)
 		pid = -errno;
 	environ = own;
 	program_free(&p);

@@ -41,22 +41,26 @@ void zygote_limits_begin(const struct dvm_limits *limits)
 		umask(limits->umask & 0777);
 }
 
-static void set_soft(int i, rlim_t soft)
+struct rlimit zygote_limits_of(const struct dvm_limits *limits, int i)
 {
-	struct rlimit limit = { soft, own[i].rlim_max };
+	struct rlimit limit = own[i];
 
-	if (soft > limit.rlim_max) /* RLIM_INFINITY is the largest */
+	if (limits->given >> i & 1)
+		limit.rlim_cur = limits->soft[i] == DVM_LIMIT_NONE ? RLIM_INFINITY :
+								     (rlim_t)limits->soft[i];
+	if (limit.rlim_cur > limit.rlim_max) /* RLIM_INFINITY is the largest */
 		limit.rlim_cur = limit.rlim_max;
-	if (limit.rlim_cur != now[i].rlim_cur || i == DVM_LIMIT_NOFILE)
-		setrlimit(rlimits_numbers[i], &limit);
+	return limit;
 }
 
 void zygote_limits_set(const struct dvm_limits *limits)
 {
-	for (int i = 0; i < DVM_LIMITS; i++)
-		set_soft(i, !(limits->given >> i & 1) ? own[i].rlim_cur :
-			    limits->soft[i] == DVM_LIMIT_NONE ? RLIM_INFINITY :
-								(rlim_t)limits->soft[i]);
+	for (int i = 0; i < DVM_LIMITS; i++) {
+		const struct rlimit limit = zygote_limits_of(limits, i);
+
+		if (limit.rlim_cur != now[i].rlim_cur || i == DVM_LIMIT_NOFILE)
+			setrlimit(rlimits_numbers[i], &limit);
+	}
 }
 
 bool zygote_limits_bound_memory(void)

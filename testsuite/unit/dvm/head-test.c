@@ -138,6 +138,7 @@ TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
 		{ "{'argv':['x'],'path':'/a/%j'}", "path" },
 		{ "{'argv':['x'],'error':'/50%'}", "error" },
 		{ "{'argv':['x'],'append':1}", "append" },
+		{ "{'argv':['x'],'preloaded':true}", "preloaded" }, /* without up --preload */
 		{ "{'argv':['x'],'cwd':'a'}", "cwd" },
 		{ "{'argv':['x'],'profile':'q'}", "profile" },
 		{ "{'argv':['x'],'profile':{'id':'p'}}", "profile" },
