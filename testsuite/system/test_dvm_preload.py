@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, kill_one, living, there, wait_until
+from dvms import dvm, env, in_allocation, kill_one, living, there, wait_until
 from harness import run
 
 __all__ = ["dvm", "env", "there"]
@@ -226,3 +226,25 @@ def test_blas_has_the_cores_of_the_task(numpy, up, dvm, script):
     for cores in 1, 2:
         said = dvm("run", "--preloaded", f"-c{cores}", name).ok().lines
         assert said in (["0"], [str(cores)])
+
+
+# ---- Slurm ----
+
+ALLOCATION = """
+export PMI2X_DVM_DIR={base} PATH=/usr/bin:$PATH
+pmi2x-dvm up --preload 'import none_such' && exit 1
+pmi2x-dvm up --preload 'import decimal' || exit
+echo 'import os, sys; print("decimal" in sys.modules, os.environ["SLURMD_NODENAME"])' >{base}/script.py
+for task in 1 2 3 4; do pmi2x-dvm run --preloaded --exclusive {base}/script.py & done
+wait
+pmi2x-dvm down
+"""
+
+
+def test_interpreters_of_an_allocation(cluster, prefix, tmp_path):
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    result = in_allocation(cluster, prefix, base, "-N4", "bash", "-c", ALLOCATION.format(base=base)).ok()
+    result.says("No module named 'none_such'")
+    assert {line.split()[0] for line in result.lines} == {"True"}
+    assert len(result.lines) == 4

@@ -69,7 +69,7 @@
 #include "dvm/core/limits.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 8         /* of these messages, and of the clients' */
+#define DVM_VERSION 9         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */

@@ -317,6 +317,8 @@ void ends_close(struct head_main *h);
 int launch_daemons(struct head_main *h);
 /* All are up: what srun has said while no daemon had anything to say need not be kept. */
 void launch_ready(struct head_main *h);
+/* A daemon has gone before all nodes were up: fail when its words are in the log. */
+void launch_daemon_lost(struct head_main *h);
 /* As above, for more nodes: head.h, ops.grow. */
 int launch_more(struct head_main *h, uint32_t nodes, uint64_t job, const char *names);
 /* Before stop_turn: what was started for nodes that do not join is ended. */

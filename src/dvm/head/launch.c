@@ -28,6 +28,7 @@
  * No PMI, no share of memory or cores: the steps of the tasks' own user go on beside it,
  * and the loss of a node does not end the others' daemons.
  */
+#define WORDS_MS 1000 /* for srun to pass on the words of a daemon that has ended */
 #define SRUN "exec srun --mpi=none --overlap --no-kill -K0 --mem=0 --cpu-bind=none " \
 	"--input=all --nodes=%u --ntasks=%u --ntasks-per-node=1 "
 
@@ -146,6 +147,20 @@ static void ended_early(struct head_main *h, int64_t code, int signal)
 	snprintf(why, sizeof(why), "%s has ended, with %s %d, before all nodes were up\n%s",
 		 who, how, signal ? signal : (int)code, words);
 	dvm_head_grow_failed(h->head, why);
+}
+
+static void on_words(uv_timer_t *limit)
+{
+	struct head_main *h = limit->data;
+	char words[WORDS_MAX];
+
+	first_words(h, words);
+	head_fail(h, "a daemon has ended before all nodes were up%s%s", *words ? ": " : "", words);
+}
+
+void launch_daemon_lost(struct head_main *h)
+{
+	uv_timer_start(&h->limit, on_words, h->options.local ? 0 : WORDS_MS, 0);
 }
 
 static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)

@@ -190,6 +190,10 @@ static void lost(struct node_link *n, const char *why)
 		h->unheard = true; /* it answered this head's call, and its ranks may run */
 		return;
 	}
+	if (!h->ready && !h->norphans) {
+		launch_daemon_lost(h);
+		return;
+	}
 	orphans_be_absent(h, n->position);
 	dvm_head_node_lost(h->head, n->position, why, head_now(h));
 }

@@ -27,7 +27,7 @@
 #define TRIES 2
 
 struct warm {
-	const char *code;
+	const char *code, *node;
 	char program[PATH_MAX + sizeof("/" PROGRAM)];
 	pid_t process;
 	int fd; /* -1: the process has ended, or was given up */
@@ -51,7 +51,7 @@ static void become_interpreter(const struct warm *w, int fd)
 	char link[16], faults[16], count[16], size[16];
 	char *const argv[] = {
 		"python3", (char *)w->program, link, faults, count, size,
-		(char *)(uintptr_t)w->code, NULL,
+		(char *)(uintptr_t)w->code, (char *)(uintptr_t)w->node, NULL,
 	};
 	size_t ncount, nsize;
 	sigset_t none;
@@ -67,7 +67,8 @@ static void become_interpreter(const struct warm *w, int fd)
 	snprintf(count, sizeof(count), "%zu", ncount);
 	snprintf(size, sizeof(size), "%zu", nsize);
 	execvp(argv[0], argv);
-	fprintf(stderr, "pmi2x-dvm-zygote: --preload: cannot execute python3: %s\n", strerror(errno));
+	fprintf(stderr, "pmi2x-dvmd on %s: --preload: cannot execute python3: %s\n",
+		w->node, strerror(errno));
 	_exit(127);
 }
 
@@ -104,7 +105,7 @@ static int start_interpreter(struct warm *w)
 	return -EAGAIN;
 }
 
-int warm_create(struct warm **out, const char *code)
+int warm_create(struct warm **out, const char *code, const char *node)
 {
 	struct warm *w = calloc(1, sizeof(*w));
 	char dir[PATH_MAX];
@@ -113,6 +114,7 @@ int warm_create(struct warm **out, const char *code)
 	if (!w)
 		return -ENOMEM;
 	w->code = code;
+	w->node = node;
 	w->fd = -1;
 	if (!own_dir(dir, sizeof(dir)))
 		return -ENOENT;

@@ -24,11 +24,11 @@
 struct warm;
 
 /*
- * Start the interpreter with this code, and wait until it has run. `code` lives as long as
- * *out, which is never freed. 0 or a negative errno; the interpreter prints what is wrong
- * with the code.
+ * Start the interpreter with this code, and wait until it has run. `code` and `node`, the
+ * node's name, live as long as *out, which is never freed. 0 or a negative errno; the
+ * interpreter prints what is wrong with the code.
  */
-int warm_create(struct warm **out, const char *code);
+int warm_create(struct warm **out, const char *code, const char *node);
 /* Start a rank. The process, or a negative errno. stdio: its descriptors, or -1: /dev/null. */
 pid_t warm_start(struct warm *w, const struct node_rank *rank, const struct resources *has,
 		 const struct program *program, const int stdio[2]);

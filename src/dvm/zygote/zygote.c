@@ -392,7 +392,7 @@ int main(int argc, char **argv)
 	z.has.dvm = argv[4];
 	take_pmix(&z.has.pmix, argv + 5);
 	if (!rc && *argv[8])
-		rc = warm_create(&z.has.warm, argv[8]);
+		rc = warm_create(&z.has.warm, argv[8], argv[1]);
 	if (rc) {
 		fprintf(stderr, "pmi2x-dvm-zygote: %s\n", strerror(-rc));
 		return 1;

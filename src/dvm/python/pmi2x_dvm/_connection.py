@@ -12,7 +12,7 @@ import struct
 
 from ._results import Error
 
-VERSION = 8
+VERSION = 9
 SUFFIX = ".address"
 ANSWER_SECONDS = 5
 DEAD_HEAD_SECONDS = 60  # as of remote.c
