@@ -4,6 +4,7 @@ if HAVE_JANSSON
 noinst_LTLIBRARIES += libdvm.la
 endif
 libdvm_la_SOURCES = \
+	src/dvm/core/bundle.c src/dvm/core/bundle.h \
 	src/dvm/core/cores.c src/dvm/core/cores.h \
 	src/dvm/core/disk.h \
 	src/dvm/core/durable.c src/dvm/core/durable.h \
@@ -62,8 +63,13 @@ libdvm_la_SOURCES = \
 	src/dvm/core/owner.c src/dvm/core/owner.h \
 	src/dvm/core/order.c src/dvm/core/order.h \
 	src/dvm/core/queue.c src/dvm/core/queue.h \
+	src/dvm/core/relay.c src/dvm/core/relay.h \
+	src/dvm/core/session.c src/dvm/core/session.h \
 	src/dvm/core/share.c src/dvm/core/share.h \
-	src/dvm/core/tail.c src/dvm/core/tail.h
+	src/dvm/core/tail.c src/dvm/core/tail.h \
+	src/dvm/core/tree_head.c src/dvm/core/tree_head.h \
+	src/dvm/core/tree_layout.h \
+	src/dvm/core/tree_node.c src/dvm/core/tree_node.h
 
 libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libdvm_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tree of control of a DVM: the head is its root, and the nodes are numbered level by
+ * level. A node that joins never moves another one. `width` is at least 1.
+ */
+#ifndef PMI2X_DVM_TREE_LAYOUT_H
+#define PMI2X_DVM_TREE_LAYOUT_H
+
+#include <stdint.h>
+
+#define TREE_HEAD UINT32_MAX /* position of the head */
+
+/* The parent of the node at a position, or TREE_HEAD. */
+static inline uint32_t tree_parent(uint32_t position, uint32_t width)
+{
+	return position < width ? TREE_HEAD : position / width - 1;
+}
+
+/* The number of nodes that have children, among `nodes`: those of the first positions. */
+static inline uint32_t tree_relays(uint32_t nodes, uint32_t width)
+{
+	return nodes ? (nodes - 1) / width : 0;
+}
+
+#endif
