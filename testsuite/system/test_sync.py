@@ -198,6 +198,41 @@ def test_file_of_8_mib_comes_as_it_is(sync, tmp_path):
         assert (tmp_path / f"out.{rank}").read_bytes() == value
 
 
+LARGE = r"""
+import sys
+import pmi2x_sync
+
+step, refused = pmi2x_sync.connect(), 0
+for i in range(int(sys.argv[1])):
+    try:
+        step.put(f"{step.rank} {i}", bytes([step.rank]) * (8 << 20))
+    except pmi2x_sync.Error as error:
+        assert "Pmi2xBufferLimit" in str(error) or "delete keys" in str(error), error
+        refused += 1
+step.barrier()
+for rank in range(step.size):
+    value = step.get(f"{rank} 0")
+    assert value in (None, bytes([rank]) * (8 << 20))
+step.barrier()
+print("refused" if refused else "done")
+"""
+
+
+def large_puts(srun, prefix, tasks, each, **more):
+    """The first node has the children 1 and 3, and node 1 has the child 2."""
+    return srun(
+        "-N4", f"-n{tasks}", "python3", "-c", LARGE, str(each),
+        env={"PYTHONPATH": f"{prefix}/share/pmi2x/python", "PMI2X_TREE_WIDTH": "2"} | more,
+    )
+
+
+def test_large_puts_of_all_nodes_break_no_link(sync, srun, prefix):
+    """What comes from two nodes at once does not fit into 20 MiB; one value would."""
+    assert large_puts(srun, prefix, 16, 1).ok().lines == ["done"] * 16
+    lines = large_puts(srun, prefix, 4, 10, PMI2X_BUFFER_LIMIT="20").ok().lines
+    assert lines == ["refused"] * 4
+
+
 def test_timeout_names_the_missing_ranks(sync):
     """The tasks that wait longer go on when the late ones come."""
     result = sync(

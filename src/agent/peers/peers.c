@@ -180,12 +180,12 @@ void peers_send_control(struct peers *p, uint32_t position,
 		send_control(n, frame);
 }
 
-void peers_send_store(struct peers *p, uint32_t position, struct payload *message)
+void peers_send_store(struct peers *p, uint32_t position, const struct payload_vec *message)
 {
 	struct neighbour *n = neighbour_find(p, position);
 
 	if (n && neighbour_may_send(n))
-		send_frame(n, FRAME_STORE, message);
+		neighbour_send(n, FRAME_STORE, NULL, 0, message);
 }
 
 void peers_send_down(struct peers *p, struct payload *frame)

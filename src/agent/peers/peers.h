@@ -165,8 +165,8 @@ bool peers_send_message(struct peers *p, uint32_t position, const void *head,
 /* A control frame, up to the parent or down to a child; the same. */
 void peers_send_control(struct peers *p, uint32_t position,
 			struct payload *frame);
-/* A message of the store; the same. */
-void peers_send_store(struct peers *p, uint32_t position, struct payload *message);
+/* A message of the store in pieces; the same. */
+void peers_send_store(struct peers *p, uint32_t position, const struct payload_vec *message);
 /* To all children. */
 void peers_send_down(struct peers *p, struct payload *frame);
 /* There is no memory for a message: give up the neighbour that it was for. */

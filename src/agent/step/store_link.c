@@ -2,10 +2,9 @@
 /* Carries messages of the store over the links, and tells it of ends. */
 #include "agent/step/store_link.h"
 
-
 #define STORE_SHARE 4 /* the store may have this part of Pmi2xBufferLimit */
 
-static void op_send(void *arg, uint32_t position, struct payload *message)
+static void op_send(void *arg, uint32_t position, const struct payload_vec *message)
 {
 	const struct service *s = arg;
 

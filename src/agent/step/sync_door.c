@@ -53,39 +53,25 @@ static void drop(struct client *c)
 
 /* ---- answers ---- */
 
-static int send_message(const struct client *c, const struct store_msg *m)
-{
-	struct budget *budget = c->door->service->step->budget;
-	struct payload *p = NULL;
-	struct buf b;
-	int rc;
-
-	buf_init(&b, UNREAD_MAX);
-	b.budget = budget;
-	rc = store_msg_pack_client(&b, m);
-	if (!rc) {
-		p = payload_take(&b);
-		rc = p ? stream_write_vec(c->stream, p, NULL) : -ENOMEM;
-	}
-	buf_free(&b);
-	payload_unref(p);
-	return rc;
-}
-
 static void send_answer(const struct client *c, uint64_t number, const struct store_answer *a)
 {
-	const struct store_msg m = {
-		.type = STORE_MSG_ANSWER, .number = number, .answer = *a,
+	static const struct store_answer lacks = {
+		.status = STORE_FULL,
+		.text = "no memory for the answer (see Pmi2xBufferLimit)",
 	};
-	const struct store_msg lacks = {
-		.type = STORE_MSG_ANSWER, .number = number,
-		.answer = { .status = STORE_FULL,
-			    .text = "no memory for the answer (see Pmi2xBufferLimit)" },
-	};
-	int rc = send_message(c, &m);
+	struct budget *budget = c->door->service->step->budget;
+	struct payload_vec v;
+	int rc;
 
-	if (rc == -ENOMEM || rc == -ENOBUFS)
-		(void)send_message(c, &lacks);
+	payload_vec_init(&v);
+	rc = store_msg_make_answer(&v, number, a, true, budget);
+	if (rc) {
+		payload_vec_clear(&v);
+		rc = store_msg_make_answer(&v, number, &lacks, true, NULL);
+	}
+	if (!rc)
+		(void)stream_write_vec(c->stream, NULL, &v);
+	payload_vec_clear(&v);
 }
 
 static void on_answer(void *arg, uint64_t token, const struct store_answer *a)

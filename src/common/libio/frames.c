@@ -104,6 +104,12 @@ static int deliver(struct frame_reader *r, const void *head,
 	return rc;
 }
 
+/* Messages of the store have a limit of their own: libstore/window.h. */
+static struct budget *budget_of(const struct frame_reader *r)
+{
+	return r->type == FRAME_STORE ? NULL : r->budget;
+}
+
 static struct payload *room_for(const struct frame_reader *r,
 				const unsigned char *head,
 				const struct frame_ops *ops, void *arg)
@@ -117,7 +123,7 @@ static struct payload *room_for(const struct frame_reader *r,
 		return p;
 	if (first > FRAME_FIRST_GROWTH)
 		first = FRAME_FIRST_GROWTH;
-	return payload_new_in(r->budget, first);
+	return payload_new_in(budget_of(r), first);
 }
 
 /*
@@ -172,7 +178,7 @@ static bool fits_stage(const struct frame_reader *r)
 static int deliver_staged(struct frame_reader *r, const unsigned char *head,
 			  const struct frame_ops *ops, void *arg)
 {
-	struct payload *body = payload_copy_in(r->budget, head + r->head_len,
+	struct payload *body = payload_copy_in(budget_of(r), head + r->head_len,
 					       r->body_len);
 
 	r->peek = false;

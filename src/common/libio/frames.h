@@ -62,7 +62,7 @@ struct frame_reader {
 	enum frame_type type;
 	uint16_t head_len;
 	bool peek;
-	struct budget *budget; /* of bodies; set after frame_reader_init */
+	struct budget *budget; /* of bodies but FRAME_STORE; set after frame_reader_init */
 	uint32_t staged;      /* a large body's head stays in the stage, too */
 	unsigned char stage[FRAME_STAGE_BYTES];
 };

@@ -11,7 +11,7 @@
 #ifndef PMI2X_PROTOCOL_H
 #define PMI2X_PROTOCOL_H
 
-#define PROTOCOL_VERSION 9
+#define PROTOCOL_VERSION 10
 
 /* "pmi2x build B protocol N", for whoever has the file only. */
 extern const char protocol_mark[];

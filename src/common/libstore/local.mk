@@ -11,5 +11,6 @@ libstore_la_SOURCES = \
 	src/common/libstore/request.c src/common/libstore/request.h \
 	src/common/libstore/store.c src/common/libstore/store.h \
 	src/common/libstore/store_msg.c src/common/libstore/store_msg.h \
-	src/common/libstore/store_private.h
+	src/common/libstore/store_private.h \
+	src/common/libstore/window.c src/common/libstore/window.h
 libstore_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

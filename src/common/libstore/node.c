@@ -10,32 +10,54 @@
 
 /* ---- to neighbours ---- */
 
+static void send_vec(struct store *s, uint32_t position, const struct payload_vec *message)
+{
+	bool up = position == s->place.parent;
+
+	window_send(store_window(s, position), message, up ? s->from_child : s->from_parent);
+}
+
+static void send_payload(struct store *s, uint32_t position, struct payload *message)
+{
+	const struct payload_vec v = { &message, 1, 1, message->len };
+
+	send_vec(s, position, &v);
+}
+
 static void send_to(struct store *s, uint32_t position, const struct store_msg *m)
 {
-	struct payload *message = store_msg_make(m);
+	struct payload *message = store_msg_make(m, NULL);
 
 	if (message)
-		s->ops.send(s->ops.arg, position, message);
+		send_payload(s, position, message);
 	payload_unref(message);
+}
+
+void node_send_up(void *store, struct payload *message)
+{
+	struct store *s = store;
+
+	send_payload(s, s->place.parent, message);
 }
 
 void node_send_answer(struct store *s, const struct asker *to,
 		      const struct store_answer *answer)
 {
-	struct store_msg m = {
-		.type = STORE_MSG_ANSWER, .number = to->number, .answer = *answer,
+	static const struct store_answer lacks = {
+		.status = STORE_FULL,
+		.text = "no memory for an answer (see Pmi2xBufferLimit)",
 	};
-	struct payload *message = store_msg_make(&m);
+	const struct store_msg m = {
+		.type = STORE_MSG_ANSWER, .number = to->number, .answer = lacks,
+	};
+	struct payload_vec v;
 
-	if (!message) {
-		m.answer = (struct store_answer){
-			.status = STORE_FULL, .text = "no memory for an answer",
-		};
-		message = store_msg_make(&m);
-	}
-	if (message)
-		s->ops.send(s->ops.arg, to->position, message);
-	payload_unref(message);
+	payload_vec_init(&v);
+	if (store_msg_make_answer(&v, to->number, answer, false, s->budget))
+		send_to(s, to->position, &m);
+	else
+		send_vec(s, to->position, &v);
+	payload_vec_clear(&v);
 }
 
 void node_send_gone(void *store, uint32_t rank, const char *how)
@@ -98,7 +120,10 @@ void node_use(struct store *s, uint32_t by)
 void store_neighbour_gone(struct store *s, uint32_t position, const char *why)
 {
 	uint32_t i = tree_child_index(&s->place, position);
+	struct window *w = store_window(s, position);
 
+	if (w)
+		window_close(w);
 	if (position == s->place.parent)
 		relay_fail(s->relay, why);
 	else if (i != TREE_NONE && s->used)
@@ -153,25 +178,38 @@ static int from_parent(struct store *s, const struct store_msg *m)
 	return m->type == STORE_MSG_ANSWER || m->type == STORE_MSG_OPEN ? 0 : -EPROTO;
 }
 
-static bool is_child(const struct store *s, uint32_t position)
+/* Carry a message out; its bytes are released when all that it leads to has been sent. */
+static int carry_out(struct store *s, uint32_t from, const struct store_msg *m, uint64_t bytes)
 {
-	uint32_t i = tree_child_index(&s->place, position);
+	struct debt *debt = debt_begin(store_window(s, from), bytes);
+	int rc;
 
-	return i != TREE_NONE && tree_child(&s->place, i).first == position;
+	node_use(s, from);
+	if (from == s->place.parent) {
+		s->from_parent = debt;
+		rc = from_parent(s, m);
+	} else {
+		s->from_child = debt;
+		rc = from_child(s, from, m);
+	}
+	s->from_parent = s->from_child = NULL;
+	debt_unref(debt);
+	return rc;
 }
 
 int store_input(struct store *s, uint32_t from, struct payload *message)
 {
+	struct window *w = store_window(s, from);
 	struct store_msg m;
 	int rc;
 
-	if (from != s->place.parent && !is_child(s, from))
+	if (!w)
 		return -EPROTO;
 	rc = store_msg_unpack(&m, message);
 	if (rc)
 		return rc;
-	node_use(s, from);
-	rc = from == s->place.parent ? from_parent(s, &m) : from_child(s, from, &m);
+	rc = m.type == STORE_MSG_CREDIT ? window_credit(w, m.number) :
+					  carry_out(s, from, &m, message->len);
 	store_msg_free(&m);
 	return rc;
 }

@@ -36,6 +36,7 @@ struct flight {
 
 struct relay {
 	struct relay_ops ops;
+	struct budget *budget;
 	struct flight *flights, *reads;
 	struct passenger *passengers;
 	uint64_t last_number;
@@ -135,9 +136,10 @@ static struct flight *add_flight(struct relay *r, const struct flight *like,
 }
 
 /* The request of a name, with another number. */
-static struct payload *message_of(const struct payload *name, uint64_t number)
+static struct payload *message_of(const struct relay *r, const struct payload *name,
+				  uint64_t number)
 {
-	struct payload *m = payload_new(STORE_MSG_NUMBERED + name->len);
+	struct payload *m = payload_new_in(r->budget, STORE_MSG_NUMBERED + name->len);
 
 	if (!m)
 		return NULL;
@@ -154,7 +156,7 @@ static void fail_queued(struct relay *r, struct flight *f)
 		const struct asker to = f->queued->asker;
 
 		free_passenger(r, f->queued);
-		answer_text(r, &to, STORE_FULL, "no memory for a request");
+		answer_text(r, &to, STORE_FULL, "no memory for a request on its way to the first node (see Pmi2xBufferLimit)");
 	}
 }
 
@@ -170,7 +172,7 @@ static void launch_queued(struct relay *r, struct flight *old)
 	HASH_DELETE(by_name, r->reads, old); /* the new one is to be joined */
 	memset(&old->by_name, 0, sizeof(old->by_name));
 	f = add_flight(r, old, old->name);
-	message = f ? message_of(f->name, f->number) : NULL;
+	message = f ? message_of(r, f->name, f->number) : NULL;
 	if (!message) {
 		fail_queued(r, old);
 		if (f)
@@ -200,14 +202,14 @@ static void launch_all_reads(struct relay *r)
 /* ---- asking ---- */
 
 /* The packed request, or NULL. */
-static struct payload *pack(enum store_space space, const struct store_request *rq,
-			    uint64_t number)
+static struct payload *pack(const struct relay *r, enum store_space space,
+			    const struct store_request *rq, uint64_t number)
 {
 	const struct store_msg m = {
 		.type = STORE_MSG_ASK, .number = number, .space = space, .rq = *rq,
 	};
 
-	return store_msg_make(&m);
+	return store_msg_make(&m, r->budget);
 }
 
 static int start(struct relay *r, struct passenger *p, struct payload *message,
@@ -235,7 +237,7 @@ static int join_or_start(struct relay *r, struct passenger *p, enum store_space 
 			 const struct store_request *rq)
 {
 	const struct flight like = { .waits = request_waits(rq), .reads = request_reads(rq) };
-	struct payload *message = pack(space, rq, r->last_number + 1);
+	struct payload *message = pack(r, space, rq, r->last_number + 1);
 	struct flight *f = NULL;
 	int rc = 0;
 
@@ -270,7 +272,7 @@ void relay_ask(struct relay *r, const struct asker *from, enum store_space space
 		HASH_DEL(r->passengers, p);
 		free(p);
 	}
-	answer_text(r, from, STORE_FULL, "no memory for a request");
+	answer_text(r, from, STORE_FULL, "no memory for a request on its way to the first node (see Pmi2xBufferLimit)");
 }
 
 /* ---- answers ---- */
@@ -315,7 +317,7 @@ void relay_fail(struct relay *r, const char *why)
 static void call_off(struct relay *r, struct flight *f)
 {
 	const struct store_msg m = { .type = STORE_MSG_CANCEL, .number = f->number };
-	struct payload *message = store_msg_make(&m);
+	struct payload *message = store_msg_make(&m, NULL);
 
 	if (!message) /* the answer is ignored when it comes */
 		return;
@@ -355,12 +357,14 @@ void relay_forget(struct relay *r, uint32_t position)
 
 /* ---- life ---- */
 
-struct relay *relay_create(const struct relay_ops *ops)
+struct relay *relay_create(const struct relay_ops *ops, struct budget *budget)
 {
 	struct relay *r = calloc(1, sizeof(*r));
 
-	if (r)
-		r->ops = *ops;
+	if (!r)
+		return NULL;
+	r->ops = *ops;
+	r->budget = budget;
 	return r;
 }
 

@@ -23,8 +23,8 @@ struct relay_ops {
 	void *arg;
 };
 
-/* NULL: no memory. */
-struct relay *relay_create(const struct relay_ops *ops);
+/* `budget` (NULL: none) counts requests until they are sent. NULL: no memory. */
+struct relay *relay_create(const struct relay_ops *ops, struct budget *budget);
 /* Nobody is answered. NULL is allowed. */
 void relay_destroy(struct relay *r);
 

@@ -181,11 +181,41 @@ void store_rank_gone(struct store *s, uint32_t rank, const char *how)
 
 /* ---- life ---- */
 
-static void send_up(void *arg, struct payload *message)
+struct window *store_window(struct store *s, uint32_t position)
 {
-	const struct store *s = arg;
+	uint32_t i;
 
-	s->ops.send(s->ops.arg, s->place.parent, message);
+	if (position == TREE_NONE)
+		return NULL;
+	if (position == s->place.parent)
+		return &s->windows[s->place.children];
+	i = tree_child_index(&s->place, position);
+	if (i == TREE_NONE || tree_child(&s->place, i).first != position)
+		return NULL;
+	return &s->windows[i];
+}
+
+static int make_windows(struct store *s)
+{
+	uint32_t n = s->place.children;
+
+	s->windows = calloc((size_t)n + 1, sizeof(*s->windows));
+	if (!s->windows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		window_init(&s->windows[i], &s->ops, tree_child(&s->place, i).first);
+	window_init(&s->windows[n], &s->ops, s->place.parent);
+	return 0;
+}
+
+/* Nothing is sent any more. */
+static void free_windows(struct store *s)
+{
+	for (uint32_t i = 0; s->windows && i <= s->place.children; i++)
+		s->windows[i].closed = true;
+	for (uint32_t i = 0; s->windows && i <= s->place.children; i++)
+		window_close(&s->windows[i]);
+	free(s->windows);
 }
 
 static int make_homes(struct store *s, const char *const *names,
@@ -194,7 +224,7 @@ static int make_homes(struct store *s, const char *const *names,
 	struct home_options o = {
 		.store = *options, .layout = s->layout, .names = names,
 	};
-	const struct relay_ops relay_ops = { send_up, store_answer, s };
+	const struct relay_ops relay_ops = { node_send_up, store_answer, s };
 	int rc;
 
 	o.ranks = layout_ranks_at(s->layout, s->position, &o.nranks);
@@ -202,7 +232,7 @@ static int make_homes(struct store *s, const char *const *names,
 	if (rc)
 		return rc;
 	if (s->place.parent != TREE_NONE) {
-		s->relay = relay_create(&relay_ops);
+		s->relay = relay_create(&relay_ops, s->budget);
 		return s->relay ? 0 : -ENOMEM;
 	}
 	o.ranks = NULL;
@@ -223,8 +253,9 @@ int store_create(struct store **out, const struct layout *layout,
 	s->place = *place;
 	s->layout = layout;
 	s->position = place->range.first;
+	s->budget = options->budget;
 	s->gone = calloc((size_t)place->children + 1, sizeof(*s->gone));
-	if (!s->gone || make_homes(s, names, options)) {
+	if (!s->gone || make_windows(s) || make_homes(s, names, options)) {
 		store_destroy(s);
 		return -ENOMEM;
 	}
@@ -239,6 +270,7 @@ void store_destroy(struct store *s)
 	home_destroy(s->here);
 	home_destroy(s->step);
 	relay_destroy(s->relay);
+	free_windows(s);
 	for (uint32_t i = 0; s->gone && i < s->place.children; i++)
 		free(s->gone[i]);
 	free(s->gone);

@@ -42,6 +42,7 @@
 #define STORE_PENDING_MAX 65536               /* requests of a client without an answer */
 #define STORE_WAITS_MAX ((uint32_t)1 << 20)   /* waiting requests at a node */
 #define STORE_TEXT_MAX 1024                   /* bytes of a text, NUL included */
+#define STORE_WINDOW ((uint64_t)8 << 20)      /* bytes on the way to a neighbour: window.h */
 
 /* Keys of two spaces never meet, and neither do meetings. */
 enum store_space { STORE_SYNC, STORE_TORCH, STORE_SPACES };
@@ -151,10 +152,11 @@ uint32_t store_pending(const struct store_client *c);
 
 struct store_ops {
 	/*
-	 * Queue a message for a neighbour; its store_input gets it, after all that were sent
-	 * before. NULL: the step has one node.
+	 * Queue a message, whose pieces are referenced, for a neighbour; its store_input gets
+	 * it, after all that were sent before. At most STORE_WINDOW bytes and one message are on
+	 * their way to a neighbour. NULL: the step has one node.
 	 */
-	void (*send)(void *arg, uint32_t position, struct payload *message);
+	void (*send)(void *arg, uint32_t position, const struct payload_vec *message);
 	/* The store is used, here or on another node: make the links. Called once. */
 	void (*links_wanted)(void *arg);
 	void *arg;

@@ -12,6 +12,9 @@
 #define FLAG_LOCAL 1
 #define FLAG_GATHER 2
 
+#define STORE_MSG_ASK_FIXED (STORE_MSG_NUMBERED + 27) /* bytes of an ASK without strings */
+#define STORE_MSG_PIECE 1024 /* bytes of a value from which on it is not copied */
+
 /* ---- packing ---- */
 
 static int pack_request(struct buf *b, const struct store_msg *m)
@@ -31,13 +34,20 @@ static int pack_request(struct buf *b, const struct store_msg *m)
 	return rc ? rc : pack_bytes(b, rq->value.data, rq->value.len);
 }
 
-static int pack_answer(struct buf *b, const struct store_answer *a)
+/* The part before the values. */
+static int pack_answer_head(struct buf *b, const struct store_answer *a)
 {
 	int rc = pack_u8(b, (uint8_t)a->status);
 
 	rc = rc ? rc : pack_u64(b, (uint64_t)a->number);
 	rc = rc ? rc : pack_str(b, a->text);
-	rc = rc ? rc : pack_u32(b, a->nvalues);
+	return rc ? rc : pack_u32(b, a->nvalues);
+}
+
+static int pack_answer(struct buf *b, const struct store_answer *a)
+{
+	int rc = pack_answer_head(b, a);
+
 	for (uint32_t i = 0; !rc && i < a->nvalues; i++) {
 		const struct payload *p = a->values[i];
 
@@ -48,11 +58,16 @@ static int pack_answer(struct buf *b, const struct store_answer *a)
 	return rc;
 }
 
+static bool has_number(enum store_msg_type type)
+{
+	return type <= STORE_MSG_CANCEL || type == STORE_MSG_CREDIT;
+}
+
 int store_msg_pack(struct buf *b, const struct store_msg *m)
 {
 	int rc = pack_u8(b, (uint8_t)m->type);
 
-	if (m->type <= STORE_MSG_CANCEL)
+	if (has_number(m->type))
 		rc = rc ? rc : pack_u64(b, m->number);
 	if (m->type == STORE_MSG_HELLO)
 		rc = rc ? rc : pack_u32(b, m->version);
@@ -87,16 +102,99 @@ uint32_t store_msg_length(const void *bytes)
 	return unpack_u32(&c);
 }
 
-struct payload *store_msg_make(const struct store_msg *m)
+/* Bytes of a packed request, exactly: a buffer that grows may take twice as many. */
+static size_t size_of_ask(const struct store_request *rq)
+{
+	size_t bytes = STORE_MSG_ASK_FIXED + rq->expected.len + rq->value.len;
+
+	for (uint32_t i = 0; i < rq->nkeys; i++)
+		bytes += sizeof(uint32_t) + rq->keys[i].len;
+	return bytes;
+}
+
+static struct payload *make_ask(const struct store_msg *m, struct budget *budget)
+{
+	struct payload *p = payload_new_in(budget, size_of_ask(&m->rq));
+	struct buf b;
+
+	if (!p)
+		return NULL;
+	buf_init_in(&b, (char *)p->data, p->len);
+	if (!store_msg_pack(&b, m) && b.len == p->len)
+		return p;
+	payload_unref(p);
+	return NULL;
+}
+
+struct payload *store_msg_make(const struct store_msg *m, struct budget *budget)
 {
 	struct payload *p = NULL;
 	struct buf b;
 
+	if (m->type == STORE_MSG_ASK)
+		return make_ask(m, budget);
 	buf_init(&b, STORE_MSG_MAX);
+	b.budget = budget;
 	if (!store_msg_pack(&b, m))
 		p = payload_take(&b);
 	buf_free(&b);
 	return p;
+}
+
+/* ---- an answer in pieces ---- */
+
+/* The bytes of `b` become a piece, and `b` is empty. */
+static int end_piece(struct payload_vec *out, struct buf *b)
+{
+	struct payload *p = b->len ? payload_take(b) : NULL;
+	int rc = p ? payload_vec_add(out, p) : b->len ? -ENOMEM : 0;
+
+	payload_unref(p);
+	return rc;
+}
+
+static int add_value(struct payload_vec *out, struct buf *b, struct payload *value)
+{
+	int rc = pack_u8(b, value != NULL);
+
+	if (rc || !value)
+		return rc;
+	if (value->len < STORE_MSG_PIECE)
+		return pack_bytes(b, value->data, value->len);
+	rc = pack_u32(b, (uint32_t)value->len);
+	rc = rc ? rc : end_piece(out, b);
+	return rc ? rc : payload_vec_add(out, value);
+}
+
+/* The first piece has room for the length. */
+static void set_length(struct payload_vec *out)
+{
+	struct buf length;
+
+	buf_init_in(&length, (char *)out->items[0]->data, STORE_MSG_LENGTH);
+	(void)pack_u32(&length, (uint32_t)(out->bytes - STORE_MSG_LENGTH));
+}
+
+int store_msg_make_answer(struct payload_vec *out, uint64_t number,
+			  const struct store_answer *a, bool for_client,
+			  struct budget *budget)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, STORE_MSG_MAX);
+	b.budget = budget;
+	rc = for_client ? pack_u32(&b, 0) : 0;
+	rc = rc ? rc : pack_u8(&b, STORE_MSG_ANSWER);
+	rc = rc ? rc : pack_u64(&b, number);
+	rc = rc ? rc : pack_answer_head(&b, a);
+	for (uint32_t i = 0; !rc && i < a->nvalues; i++)
+		rc = add_value(out, &b, a->values[i]);
+	rc = rc ? rc : end_piece(out, &b);
+	if (!rc && for_client)
+		set_length(out);
+	buf_free(&b);
+	return rc;
 }
 
 /* ---- unpacking ---- */
@@ -215,7 +313,7 @@ int store_msg_unpack(struct store_msg *m, struct payload *bytes)
 	m->type = unpack_u8(&c);
 	if (!m->type || (unsigned)m->type >= STORE_MSG_TYPES)
 		return -EPROTO;
-	if (m->type <= STORE_MSG_CANCEL)
+	if (has_number(m->type))
 		m->number = unpack_u64(&c);
 	rc = unpack_rest(&c, m, bytes);
 	if (rc)

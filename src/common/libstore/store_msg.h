@@ -14,6 +14,7 @@
  *   GONE     u8 4, u32 rank, text: how it has ended; to the parent
  *   OPEN     u8 5: the store is used
  *   HELLO    u8 6, u32 STORE_CLIENT_VERSION, u32 rank; of a client
+ *   CREDIT   u8 7, u64 bytes: of messages that the sender has dealt with (window.h)
  */
 #ifndef PMI2X_STORE_MSG_H
 #define PMI2X_STORE_MSG_H
@@ -28,6 +29,7 @@ enum store_msg_type {
 	STORE_MSG_GONE,
 	STORE_MSG_OPEN,
 	STORE_MSG_HELLO,
+	STORE_MSG_CREDIT,
 	STORE_MSG_TYPES,
 };
 
@@ -38,7 +40,7 @@ enum store_msg_type {
 
 struct store_msg {
 	enum store_msg_type type;
-	uint64_t number;            /* ASK, ANSWER, CANCEL: chosen by who asks */
+	uint64_t number;            /* ASK, ANSWER, CANCEL: chosen by who asks; CREDIT: bytes */
 	enum store_space space;     /* ASK */
 	struct store_request rq;    /* ASK; keys of an unpacked one are its own */
 	struct store_answer answer; /* ANSWER; values and text of an unpacked one are its own */
@@ -59,7 +61,14 @@ uint32_t store_msg_length(const void *bytes);
  */
 int store_msg_unpack(struct store_msg *m, struct payload *bytes);
 void store_msg_free(struct store_msg *m);
-/* One message as a payload; NULL: no memory. */
-struct payload *store_msg_make(const struct store_msg *m);
+/* One message as a payload, counted in a budget (NULL: none). NULL: no memory. */
+struct payload *store_msg_make(const struct store_msg *m, struct budget *budget);
+/*
+ * An ANSWER in pieces, appended to an empty list. Large values are referenced, the rest is copied
+ * and counted in a budget. `for_client`: its length precedes it. 0, -ENOBUFS or -ENOMEM.
+ */
+int store_msg_make_answer(struct payload_vec *out, uint64_t number,
+			  const struct store_answer *a, bool for_client,
+			  struct budget *budget);
 
 #endif

@@ -7,6 +7,7 @@
  *   relay.h    the way to another node's home
  *   node.c     messages of neighbours
  *   request.c  rules of each request
+ *   window.h   flow control between neighbours
  */
 #ifndef PMI2X_STORE_PRIVATE_H
 #define PMI2X_STORE_PRIVATE_H
@@ -19,6 +20,7 @@
 #include "libstore/relay.h"
 #include "libstore/request.h"
 #include "libstore/store.h"
+#include "libstore/window.h"
 
 /* A request of a client of this node that is not answered. */
 struct own_request {
@@ -51,6 +53,9 @@ struct store {
 	uint64_t last_number; /* of a request of this node */
 	uint32_t waiting;
 	bool used;
+	struct budget *budget;
+	struct window *windows; /* of the children, and then of the parent */
+	struct debt *from_child, *from_parent; /* of the message that is carried out, or NULL */
 	char **gone; /* by child: why it had gone before the store was used, or NULL */
 };
 
@@ -62,12 +67,17 @@ void store_dispatch(struct store *s, const struct asker *from, enum store_space 
 /* An operation of homes and of the relay; `store` is one. */
 void store_answer(void *store, const struct asker *to, const struct store_answer *answer);
 
+/* The window of the parent or a child; NULL: the position is neither. */
+struct window *store_window(struct store *s, uint32_t position);
+
 /* ---- node.c ---- */
 
 /* The store is used: `by` a neighbour, or ASKER_HERE. The others learn that. */
 void node_use(struct store *s, uint32_t by);
 void node_send_answer(struct store *s, const struct asker *to,
 		      const struct store_answer *answer);
+/* To the parent. `store` is one. */
+void node_send_up(void *store, struct payload *message);
 /* To the parent: a rank of this node or below has ended. `store` is one. */
 void node_send_gone(void *store, uint32_t rank, const char *how);
 

@@ -279,3 +279,31 @@ TEST(a_frame_can_be_made_whole)
 	payload_unref(whole);
 	free(r);
 }
+
+/* Messages of the store have a limit of their own, and must not break a link. */
+TEST(only_frames_of_the_store_need_no_budget)
+{
+	static const enum frame_type types[] = { FRAME_STORE, FRAME_CONTROL_UP };
+	static const size_t sizes[] = { 100, FRAME_STAGE_BYTES * 3 };
+
+	for (int i = 0; i < 4; i++) {
+		struct budget none = { .limit = 10 };
+		struct frame_reader r;
+		struct seen seen = { .count = 0 };
+		char *body = calloc(1, sizes[i / 2]);
+		struct buf b;
+
+		assert_non_null(body);
+		buf_init(&b, SIZE_MAX);
+		frame_reader_init(&r);
+		r.budget = &none;
+		append_frame(&b, types[i % 2], body, sizes[i / 2]);
+		assert_int_equal(feed(&r, b.data, b.len, SIZE_MAX, &seen),
+				 i % 2 ? -ENOMEM : 0);
+		assert_int_equal(seen.count, i % 2 ? 0 : 1);
+		forget(&seen);
+		frame_reader_free(&r);
+		buf_free(&b);
+		free(body);
+	}
+}

@@ -24,6 +24,7 @@ void store_section(struct buf *out)
 		{ .type = STORE_MSG_GONE, .rank = 3, .text = "exited" },
 		{ .type = STORE_MSG_OPEN },
 		{ .type = STORE_MSG_HELLO, .version = 9, .rank = 3 },
+		{ .type = STORE_MSG_CREDIT, .number = 1ull << 33 },
 	};
 	struct buf b;
 	char name[20];
