@@ -53,6 +53,24 @@ struct unit_test {
 	} \
 	static void name(void **state)
 
+/* A test of an object that is made for it, and declared as the parameter. A program that has
+   several of one kind names the kind:
+
+       #define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create(100))
+       BED_TEST(bed_is_empty_at_first)
+       {
+               assert_int_equal(b->count, 0);
+       }
+
+   What makes the object has it end with the test (unit_at_end). */
+#define TEST_ON(name, parameter, made) \
+	static void name##_on(parameter); \
+	TEST(name) \
+	{ \
+		name##_on(made); \
+	} \
+	static void name##_on(parameter)
+
 void unit_register(struct unit_test *test);
 
 /* Have the running test call end(object) when it is over, also when it fails: the object that

@@ -106,6 +106,8 @@ static struct bed *bed_create(void)
 	return unit_at_end(bed_destroy, b);
 }
 
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create())
+
 #define SUBMIT(tasks, more)                                                      \
 	"{'op':'submit','profile':{'id':'p','cwd':'/','env':{}},'tasks':[" tasks "]" more "}"
 
@@ -155,10 +157,8 @@ static json_t *show(struct bed *b, uint64_t task, const char *key)
 
 /* ---- spawning ---- */
 
-TEST(a_task_spawns_another)
+BED_TEST(a_task_spawns_another)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':2,'pmi':true}", ""));
 	assert_int_equal(b->tasks[1].universe, 8);
 	spawn(b, 1, 2);
@@ -177,10 +177,8 @@ TEST(a_task_spawns_another)
 	assert_int_equal(b->answers, 1);
 }
 
-TEST(one_that_ends_before_it_is_there_is_answered)
+BED_TEST(one_that_ends_before_it_is_there_is_answered)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 3 << 8);
@@ -191,10 +189,8 @@ TEST(one_that_ends_before_it_is_there_is_answered)
 	assert_int_equal(b->answer.why.len, 0);
 }
 
-TEST(one_whose_first_rank_is_never_there_is_answered)
+BED_TEST(one_whose_first_rank_is_never_there_is_answered)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 2);
 	ready(b, 2, "rank 0 has ended");
@@ -208,10 +204,8 @@ TEST(one_whose_first_rank_is_never_there_is_answered)
 	assert_string_equal(b->why, "task 3 ended with exit code 1 before its first rank had started PMI: rank 0 has ended");
 }
 
-TEST(spawned_task_waits_for_room_before_queued_ones)
+BED_TEST(spawned_task_waits_for_room_before_queued_ones)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true},{'argv':['x'],'ranks':3},"
 		      "{'argv':['x'],'ranks':4},{'argv':['x'],'ranks':2}", ""));
 	spawn(b, 1, 2);
@@ -221,10 +215,8 @@ TEST(spawned_task_waits_for_room_before_queued_ones)
 	assert_int_equal(b->tasks[5].launched, 1);
 }
 
-TEST(one_that_can_never_fit_is_refused)
+BED_TEST(one_that_can_never_fit_is_refused)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':3,'pmi':true}", ""));
 	spawn(b, 1, 6);
 	assert_int_equal(b->answers, 1);
@@ -238,20 +230,16 @@ TEST(one_that_can_never_fit_is_refused)
 	assert_int_equal(b->answers, 3);
 }
 
-TEST(a_spawn_of_a_task_that_has_ended_is_refused)
+BED_TEST(a_spawn_of_a_task_that_has_ended_is_refused)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	end(b, 1, 0);
 	spawn(b, 1, 1);
 	assert_string_equal(b->why, "it has ended");
 }
 
-TEST(a_spawn_is_refused_that_the_journal_cannot_take)
+BED_TEST(a_spawn_is_refused_that_the_journal_cannot_take)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	b->p.full = true;
 	ask(&b->p, "{'op':'cancel','ids':[1]}"); /* the head finds out by this */
@@ -264,10 +252,8 @@ TEST(a_spawn_is_refused_that_the_journal_cannot_take)
 
 /* ---- ends ---- */
 
-TEST(children_end_with_a_parent_that_fails)
+BED_TEST(children_end_with_a_parent_that_fails)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	spawn(b, 2, 1);
@@ -283,10 +269,8 @@ TEST(children_end_with_a_parent_that_fails)
 	assert_string_equal(json_string_value(show(b, 2, "state")), "cancelled");
 }
 
-TEST(children_end_at_once_with_a_parent_that_is_cancelled)
+BED_TEST(children_end_at_once_with_a_parent_that_is_cancelled)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	ready(b, 2, "");
@@ -298,10 +282,8 @@ TEST(children_end_at_once_with_a_parent_that_is_cancelled)
 	assert_int_equal(b->answers, 1);
 }
 
-TEST(children_outlive_a_parent_that_ends_well)
+BED_TEST(children_outlive_a_parent_that_ends_well)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 1, 0);
@@ -311,9 +293,8 @@ TEST(children_outlive_a_parent_that_ends_well)
 }
 
 /* The parent is run again and will spawn again. */
-TEST(a_lost_node_ends_a_child_for_ever)
+BED_TEST(a_lost_node_ends_a_child_for_ever)
 {
-	struct bed *b = bed_create();
 	uint32_t node;
 
 	ask(&b->p, SUBMIT("{'argv':['x'],'cores':4,'pmi':true}", ""));
@@ -328,10 +309,8 @@ TEST(a_lost_node_ends_a_child_for_ever)
 	assert_string_equal(json_string_value(show(b, 1, "state")), "running");
 }
 
-TEST(a_parent_that_is_run_again_has_no_children)
+BED_TEST(a_parent_that_is_run_again_has_no_children)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true,'retries':1}", ""));
 	spawn(b, 1, 1);
 	end(b, 1, 1 << 8);
@@ -345,10 +324,8 @@ TEST(a_parent_that_is_run_again_has_no_children)
 
 /* ---- who hears of it ---- */
 
-TEST(client_that_follows_is_notified_of_children)
+BED_TEST(client_that_follows_is_notified_of_children)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ",'spawned':true"));
 	spawn(b, 1, 1);
 	assert_int_equal(json_integer_value(json_object_get(event(b, "spawned"), "id")), 2);
@@ -358,10 +335,8 @@ TEST(client_that_follows_is_notified_of_children)
 	assert_non_null(event(b, "ended"));
 }
 
-TEST(client_that_does_not_follow_is_not_notified)
+BED_TEST(client_that_does_not_follow_is_not_notified)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	assert_null(event(b, "spawned"));
@@ -369,10 +344,8 @@ TEST(client_that_does_not_follow_is_not_notified)
 	assert_null(event(b, "ended"));
 }
 
-TEST(children_end_with_the_client_that_their_parent_is_tied_to)
+BED_TEST(children_end_with_the_client_that_their_parent_is_tied_to)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ",'tied':true"));
 	spawn(b, 1, 1);
 	end(b, 1, 0);
@@ -383,9 +356,8 @@ TEST(children_end_with_the_client_that_their_parent_is_tied_to)
 
 /* ---- another head ---- */
 
-TEST(another_head_does_not_run_a_child)
+BED_TEST(another_head_does_not_run_a_child)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
@@ -406,10 +378,8 @@ static void say_names(struct bed *b, uint64_t task, uint32_t instance)
 				     .names = { task, instance, { "bytes", 5 } } });
 }
 
-TEST(names_go_with_their_task)
+BED_TEST(names_go_with_their_task)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x']},{'argv':['y']}", ""));
 	say_names(b, 1, 0);
 	assert_int_equal(b->asked_names, 1);
@@ -425,10 +395,8 @@ TEST(names_go_with_their_task)
 }
 
 /* The parent may wait for names that the child was to publish. */
-TEST(the_end_of_a_child_is_told_although_it_has_not_asked)
+BED_TEST(the_end_of_a_child_is_told_although_it_has_not_asked)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 0);

@@ -392,10 +392,17 @@ void end_process(struct bed *b, int64_t process, int32_t status)
 	end_as(b, process, &(struct node_end){ .status = status, .user_us = 10 });
 }
 
+void end_now(struct bed *b, int64_t process, int32_t status)
+{
+	end_process(b, process, status);
+	deliver_all(b);
+}
+
 void end_lacking(struct bed *b, int64_t process)
 {
 	end_as(b, process, &(struct node_end){
 		.status = 126 << 8, .why = "no file", .lacks = true });
+	deliver_all(b);
 }
 
 void ask(struct bed *b, const char *fmt, ...)
@@ -407,10 +414,19 @@ void ask(struct bed *b, const char *fmt, ...)
 	va_end(ap);
 }
 
+void request(struct bed *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell_request(b->head, CLIENT, b->now, fmt, ap);
+	va_end(ap);
+	deliver_all(b);
+}
+
 void submit(struct bed *b, const char *tasks)
 {
-	ask(b, "{'op':'submit'," PROFILE ",'tasks':[%s]}", tasks);
-	deliver_all(b);
+	request(b, "{'op':'submit'," PROFILE ",'tasks':[%s]}", tasks);
 }
 
 json_t *event(struct bed *b, const char *name)

@@ -80,6 +80,7 @@ struct bed {
 /* A bed ends with its test. */
 struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t members);
 struct bed *bed_create(size_t max_waiting);
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create(100))
 void say_to_node(struct fake_node *n, const struct dvm_msg *m);
 void say_pmi_over(struct fake_node *n, uint32_t part);
 /* In any order between nodes: one message of a node, or all until nothing is left. */
@@ -89,9 +90,11 @@ void deliver_all(struct bed *b);
 void pass(struct bed *b, uint64_t ms);
 void lose(struct bed *b, uint32_t node);
 void end_process(struct bed *b, int64_t process, int32_t status);
-/* The process could not execute its program, since the node lacked something. */
+void end_now(struct bed *b, int64_t process, int32_t status); /* and deliver all */
+/* The process could not execute its program, since the node lacked something; deliver all. */
 void end_lacking(struct bed *b, int64_t process);
 void ask(struct bed *b, const char *fmt, ...);
+void request(struct bed *b, const char *fmt, ...); /* ask, and deliver all */
 void submit(struct bed *b, const char *tasks);
 /* The last event of this name. */
 json_t *event(struct bed *b, const char *name);

@@ -40,7 +40,7 @@ static void from_client(void *arg, uint32_t client, const char *line, size_t len
 static struct bed *bed_create(enum queue_order order)
 {
 	static const struct dvm_head_ops ops = { .client_send = from_client };
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(1);
 	b->p.options.queue.order = order;
@@ -51,11 +51,7 @@ static struct bed *bed_create(enum queue_order order)
 	return b;
 }
 
-static void bed_destroy(struct bed *b)
-{
-	played_end(&b->p);
-	free(b);
-}
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create(QUEUE_LARGE))
 
 /* Tasks of these numbers of cores; 0: no task. */
 static void submit(struct bed *b, int cores, int more_cores, bool more)
@@ -69,50 +65,39 @@ static void submit(struct bed *b, int cores, int more_cores, bool more)
 	    tasks, more ? "true" : "false");
 }
 
-TEST(largest_task_of_all_requests_is_first)
+BED_TEST(largest_task_of_all_requests_is_first)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
-
 	submit(b, 1, 2, true);
 	submit(b, 1, 1, true);
 	assert_int_equal(b->launches, 0);
 	submit(b, 1, CORES, false);
 	assert_int_equal(b->launches, 1);
 	assert_int_equal(b->last, 6);
-	bed_destroy(b);
 }
 
-TEST(last_request_may_have_no_task)
+BED_TEST(last_request_may_have_no_task)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
-
 	submit(b, 1, CORES, true);
 	assert_int_equal(b->launches, 0);
 	submit(b, 0, 0, false);
 	assert_int_equal(b->last, 2);
-	bed_destroy(b);
 }
 
-TEST(tasks_in_order_of_submits_start_at_once)
+TEST_ON(tasks_in_order_of_submits_start_at_once, struct bed *b, bed_create(QUEUE_FIFO))
 {
-	struct bed *b = bed_create(QUEUE_FIFO);
-
 	submit(b, 1, 1, true);
 	assert_int_equal(b->launches, 2);
-	bed_destroy(b);
 }
 
-TEST(submit_of_another_client_does_not_wait)
+BED_TEST(submit_of_another_client_does_not_wait)
 {
 	static const char line[] = "{\"op\":\"submit\",\"profile\":{\"id\":\"q\",\"cwd\":\"/\"},\"tasks\":[{\"argv\":[\"x\"]}]}";
-	struct bed *b = bed_create(QUEUE_LARGE);
 
 	submit(b, 2, 2, true);
 	dvm_json_request(b->p.head, OTHER, line, sizeof(line) - 1, b->p.now);
 	turn(&b->p);
 	assert_int_equal(b->launches, 1);
 	assert_int_equal(b->last, 3);
-	bed_destroy(b);
 }
 
 /* The head asks for a turn when the limit is reached. */
@@ -127,20 +112,16 @@ static void assert_starts_at(struct bed *b, uint64_t ms)
 	assert_true(b->launches > 0);
 }
 
-TEST(client_that_pauses_is_not_waited_for)
+BED_TEST(client_that_pauses_is_not_waited_for)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
-
 	submit(b, 1, 1, true);
 	b->p.now.ms += 600;
 	submit(b, 1, 1, true);
 	assert_starts_at(b, b->p.now.ms + 1000);
-	bed_destroy(b);
 }
 
-TEST(long_submit_is_not_waited_for_forever)
+BED_TEST(long_submit_is_not_waited_for_forever)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
 	const uint64_t begin = b->p.now.ms;
 
 	submit(b, 1, 1, true);
@@ -149,23 +130,19 @@ TEST(long_submit_is_not_waited_for_forever)
 		submit(b, 1, 1, true);
 	}
 	assert_starts_at(b, begin + 10000);
-	bed_destroy(b);
 }
 
-TEST(tasks_of_a_client_that_has_gone_start)
+BED_TEST(tasks_of_a_client_that_has_gone_start)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
-
 	submit(b, 1, 1, true);
 	dvm_head_client_closed(b->p.head, CLIENT, b->p.now);
 	turn(&b->p);
 	assert_int_equal(b->launches, 2);
-	bed_destroy(b);
 }
 
 TEST(full_queue_is_not_waited_for)
 {
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(1);
 	b->p.options.queue.order = QUEUE_LARGE;
@@ -177,13 +154,10 @@ TEST(full_queue_is_not_waited_for)
 	assert_int_equal(b->launches, 0);
 	submit(b, 1, 1, true);
 	assert_int_equal(b->launches, 3);
-	bed_destroy(b);
 }
 
-TEST(task_of_an_incomplete_submit_can_be_cancelled)
+BED_TEST(task_of_an_incomplete_submit_can_be_cancelled)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
-
 	submit(b, 1, 1, true);
 	ask(&b->p, "{'op':'why','id':1,'tag':9}");
 	assert_non_null(strstr(json_string_value(json_array_get(
@@ -193,14 +167,10 @@ TEST(task_of_an_incomplete_submit_can_be_cancelled)
 	submit(b, 1, 1, false);
 	assert_int_equal(b->launches, 3);
 	assert_int_equal(status(&b->p, "queued"), 0);
-	bed_destroy(b);
 }
 
-TEST(head_ends_with_an_incomplete_submit)
+BED_TEST(head_ends_with_an_incomplete_submit)
 {
-	struct bed *b = bed_create(QUEUE_LARGE);
-
 	submit(b, 1, 1, true);
 	assert_int_equal(status(&b->p, "queued"), 2);
-	bed_destroy(b);
 }

@@ -5,18 +5,14 @@
 #include <errno.h>
 #include <signal.h>
 
-TEST(one_rank_that_fails_ends_the_task)
+BED_TEST(one_rank_that_fails_ends_the_task)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':6}");
 	assert_int_equal(b->nprocesses, 6);
-	end_process(b, 2, 3 << 8);
-	deliver_all(b);
+	end_now(b, 2, 3 << 8);
 	for (int64_t i = 1; i <= 6; i++)
 		assert_true(i == 2 || b->processes[i].told);
-	b->now.ms += 500; /* the grace time */
-	deliver_all(b);
+	pass(b, 500); /* the grace time */
 	for (int64_t i = 1; i <= 6; i++)
 		if (b->processes[i].runs) {
 			assert_true(b->processes[i].killed);
@@ -28,15 +24,12 @@ TEST(one_rank_that_fails_ends_the_task)
 	assert_int_equal(free_cores(b), NODES * CORES);
 }
 
-TEST(a_task_that_cannot_be_started_says_why)
+BED_TEST(a_task_that_cannot_be_started_says_why)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['unstartable']},{'argv':['x']}");
 	assert_int_equal(number(end_of(b, 1), "code"), 126);
 	assert_string_equal(text(end_of(b, 1), "why"), strerror(EACCES));
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
 }
 
@@ -59,10 +52,8 @@ static void say_abort(struct bed *b)
 	say_failure(b, true, "rank 1 called abort");
 }
 
-TEST(a_task_of_several_ranks_has_pmi)
+BED_TEST(a_task_of_several_ranks_has_pmi)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x']},{'argv':['x'],'ranks':2,'nodes':1}");
 	assert_int_equal(b->nprocesses, 3);
 	assert_int_equal(b->pmis, 1);
@@ -74,32 +65,26 @@ TEST(a_task_of_several_ranks_has_pmi)
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
 }
 
-TEST(failure_in_pmi_ends_the_task)
+BED_TEST(failure_in_pmi_ends_the_task)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2}");
 	say_abort(b);
 	say_fail(b, "another reason");
 	assert_true(b->processes[1].told && b->processes[2].told);
 	end_process(b, 1, SIGTERM);
-	end_process(b, 2, 7 << 8);
-	deliver_all(b);
+	end_now(b, 2, 7 << 8);
 	assert_int_equal(number(end_of(b, 1), "code"), 5);
 	assert_int_equal(number(end_of(b, 1), "rank"), 1);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
 }
 
 /* The ends of its processes are known first: their code counts, and the reason is added. */
-TEST(a_reason_that_comes_late_counts)
+BED_TEST(a_reason_that_comes_late_counts)
 {
-	struct bed *b = bed_create(100);
-
 	b->pmi_is_slow = true;
 	submit(b, "{'argv':['x'],'ranks':2}");
 	end_process(b, 1, 3 << 8);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_null(end_of(b, 1));
 	say_fail(b, "fence 1 failed");
 	say_pmi_over(b->pmi_node, b->pmi_part);
@@ -110,19 +95,14 @@ TEST(a_reason_that_comes_late_counts)
 }
 
 /* A part that is ended for another's sake may be the first that is known to have ended. */
-TEST(the_part_that_failed_first_counts)
+BED_TEST(the_part_that_failed_first_counts)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':4,'nodes':2}");
 	assert_int_equal(b->nprocesses, 4);
-	end_process(b, 1, 3 << 8);
-	deliver_all(b);
+	end_now(b, 1, 3 << 8);
 	end_process(b, 3, SIGTERM);
-	end_process(b, 4, SIGTERM);
-	deliver_all(b);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 4, SIGTERM);
+	end_now(b, 2, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 3);
 	assert_int_equal(number(end_of(b, 1), "rank"), 0);
 }
@@ -143,31 +123,25 @@ static void say_failed(struct bed *b, uint32_t node, bool asked, const char *why
 	deliver_all(b);
 }
 
-TEST(a_task_may_fail_where_it_is_over)
+BED_TEST(a_task_may_fail_where_it_is_over)
 {
 	static const char why[] = "fence 0 failed";
-	struct bed *b = bed_create(100);
 
 	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	say_failed(b, b->processes[1].node, false, why);
 	assert_true(b->processes[2].told);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 5);
 	assert_int_equal(number(end_of(b, 1), "rank"), 3);
 	assert_string_equal(text(end_of(b, 1), "why"), why);
 }
 
 /* The node that hears of an abort may be told by the head before that the task fails. */
-TEST(an_abort_is_heard_by_a_part_that_is_being_ended)
+BED_TEST(an_abort_is_heard_by_a_part_that_is_being_ended)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':4,'nodes':2}");
-	end_process(b, 1, 7 << 8);
-	deliver_all(b);
+	end_now(b, 1, 7 << 8);
 	assert_true(b->processes[3].told);
 	say_fail(b, "fence 1 failed");
 	say_abort(b);
@@ -178,33 +152,26 @@ TEST(an_abort_is_heard_by_a_part_that_is_being_ended)
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
 }
 
-TEST(an_abort_is_heard_after_the_part_that_aborted_has_ended)
+BED_TEST(an_abort_is_heard_after_the_part_that_aborted_has_ended)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
-	end_process(b, 1, 7 << 8);
-	deliver_all(b);
+	end_now(b, 1, 7 << 8);
 	say_failed(b, b->processes[2].node, false, "fence 1 failed");
 	say_failed(b, b->processes[2].node, true, "rank 0 called abort");
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 7);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 0 called abort");
 }
 
 /* Failures that follow elsewhere may be heard first. */
-TEST(an_abort_is_heard_by_a_part_that_doubts)
+BED_TEST(an_abort_is_heard_by_a_part_that_doubts)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
 	say_fail(b, "fence 1 failed");
 	say_abort(b);
 	assert_true(b->processes[1].told && b->processes[2].told);
 	end_process(b, 1, SIGTERM);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
 }
 
@@ -240,8 +207,7 @@ TEST(ranks_that_end_with_their_node_have_not_failed)
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		b = bed_create(100);
 		submit(b, "{'argv':['x'],'ranks':2,'nodes':1}");
-		end_process(b, 1, ends[i]);
-		deliver_all(b);
+		end_now(b, 1, ends[i]);
 		assert_false(b->processes[2].told);
 		end_process(b, 2, 3 << 8);
 		assert_was_lost(b);
@@ -249,20 +215,16 @@ TEST(ranks_that_end_with_their_node_have_not_failed)
 }
 
 /* Slurm sends SIGCONT first: a program may end by SIGTERM with any code. */
-TEST(after_sigcont_any_end_may_be_slurms)
+BED_TEST(after_sigcont_any_end_may_be_slurms)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x']}");
 	dvm_node_continued(b->nodes[b->processes[1].node].node, b->now);
 	end_process(b, 1, 3 << 8);
 	assert_was_lost(b);
 }
 
-TEST(failure_of_pmi_waits_for_news_of_the_other_node)
+BED_TEST(failure_of_pmi_waits_for_news_of_the_other_node)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
 	assert_ptr_not_equal(b->pmi_node, &b->nodes[b->processes[1].node]);
 	say_fail(b, "rank 0 was killed by signal 15");
@@ -272,19 +234,16 @@ TEST(failure_of_pmi_waits_for_news_of_the_other_node)
 }
 
 /* Nobody has ended the daemon. */
-TEST(an_end_by_a_signal_is_a_failure_in_the_end)
+BED_TEST(an_end_by_a_signal_is_a_failure_in_the_end)
 {
-	struct bed *b = bed_create(100);
 	uint64_t at;
 
 	submit(b, "{'argv':['x'],'ranks':2,'time':1}");
-	end_process(b, 1, SIGTERM);
-	deliver_all(b);
+	end_now(b, 1, SIGTERM);
 	b->now.wall_ns += 1000000000;
 	pass(b, 2000);
 	assert_true(b->processes[2].told);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "rank"), 0);
 	submit(b, "{'argv':['x']}");
@@ -299,41 +258,32 @@ TEST(an_end_by_a_signal_is_a_failure_in_the_end)
 }
 
 /* The other node reports its own failure, or never does. */
-TEST(a_doubt_about_others_has_an_end)
+BED_TEST(a_doubt_about_others_has_an_end)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
 	say_fail(b, "fence 1 failed");
 	assert_false(b->processes[1].told || b->processes[2].told);
-	end_process(b, 1, 3 << 8);
-	deliver_all(b);
+	end_now(b, 1, 3 << 8);
 	assert_true(b->processes[2].told);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 3);
 	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
 	say_fail(b, "fence 2 failed");
 	pass(b, 4000);
 	assert_true(b->processes[3].told && b->processes[4].told);
 	end_process(b, 3, SIGTERM);
-	end_process(b, 4, SIGTERM);
-	deliver_all(b);
+	end_now(b, 4, SIGTERM);
 	assert_int_equal(number(end_of(b, 2), "code"), 5);
 	assert_string_equal(text(end_of(b, 2), "why"), "fence 2 failed");
 }
 
-TEST(failure_after_a_cancel_is_not_the_reason)
+BED_TEST(failure_after_a_cancel_is_not_the_reason)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2}");
-	ask(b, "{'op':'cancel','ids':[1]}");
-	deliver_all(b);
+	request(b, "{'op':'cancel','ids':[1]}");
 	end_process(b, 1, SIGTERM);
 	say_fail(b, "fence 1 failed");
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
 	assert_null(json_object_get(end_of(b, 1), "why"));
 }

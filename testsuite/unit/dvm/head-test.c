@@ -6,18 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-TEST(a_task_runs_and_its_end_is_told)
+BED_TEST(a_task_runs_and_its_end_is_told)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':2,'name':'mine'}");
 	assert_int_equal(b->nprocesses, 2);
 	assert_int_equal(free_cores(b), NODES * CORES - 2);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_null(end_of(b, 1));
-	end_process(b, 2, 0);
-	deliver_all(b);
+	end_now(b, 2, 0);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
 	assert_string_equal(text(end_of(b, 1), "name"), "mine");
 	assert_int_equal(free_cores(b), NODES * CORES);
@@ -34,15 +30,12 @@ static const char *argument(json_t *task, size_t i)
 	return json_string_value(json_array_get(json_object_get(task, "argv"), i));
 }
 
-TEST(ended_task_keeps_its_command_and_line)
+BED_TEST(ended_task_keeps_its_command_and_line)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['a','b c'],'line':7},{'argv':['good']}");
 	assert_string_equal(argument(shown(b, 1), 1), "b c");
 	end_process(b, 1, 3 << 8);
-	end_process(b, 2, 0);
-	deliver_all(b);
+	end_now(b, 2, 0);
 	assert_string_equal(argument(end_of(b, 1), 0), "a");
 	assert_int_equal(number(end_of(b, 1), "line"), 7);
 	assert_null(json_object_get(end_of(b, 2), "argv")); /* many succeed */
@@ -52,10 +45,9 @@ TEST(ended_task_keeps_its_command_and_line)
 }
 
 /* Each character has two bytes: a limit may be in the middle of one. */
-TEST(long_command_is_cut_between_characters)
+BED_TEST(long_command_is_cut_between_characters)
 {
 	char request[4200] = "{'argv':['", *at = request + strlen(request);
-	struct bed *b = bed_create(100);
 	const char *cut;
 
 	for (int i = 0; i < 2000; i++, at += 2)
@@ -64,8 +56,7 @@ TEST(long_command_is_cut_between_characters)
 	submit(b, request);
 	assert_int_equal(strlen(argument(shown(b, 1), 0)), 4000);
 	assert_null(json_object_get(shown(b, 1), "argv_cut"));
-	end_process(b, 1, 1 << 8);
-	deliver_all(b);
+	end_now(b, 1, 1 << 8);
 	cut = argument(end_of(b, 1), 0);
 	assert_in_range(strlen(cut), 250, 256);
 	assert_true(json_is_true(json_object_get(end_of(b, 1), "argv_cut")));
@@ -84,9 +75,8 @@ static double start_of(struct bed *b, unsigned id)
 	return json_number_value(json_array_get(times, 2));
 }
 
-TEST(a_start_is_told_soon_or_with_the_end)
+BED_TEST(a_start_is_told_soon_or_with_the_end)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	submit(b, "{'argv':['long']}");
@@ -113,7 +103,7 @@ TEST(a_start_is_told_soon_or_with_the_end)
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
 
-TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
+BED_TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
 {
 	static const char *const wrong[][2] = {
 		{ "{'argv':[]}", "argv" },
@@ -155,7 +145,6 @@ TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
 		{ "{'argv':['x'],'place':[{'node':'n1\\u0000','cores':[1]}]}", "place" },
 		{ "{'argv':['x'],'place':[{'node':'n" ACCENTS "'}]}", "place" }, /* cut in the middle of one */
 	};
-	struct bed *b = bed_create(100);
 	char both[1024];
 	json_t *refused;
 
@@ -172,7 +161,7 @@ TEST(invalid_tasks_are_rejected_and_valid_ones_accepted)
 	}
 }
 
-TEST(requests_that_make_no_sense_are_errors)
+BED_TEST(requests_that_make_no_sense_are_errors)
 {
 	static const char *const requests[] = {
 		"", "nothing", "[]", "{}", "{'op':7}", "{'op':'fly'}",
@@ -185,7 +174,6 @@ TEST(requests_that_make_no_sense_are_errors)
 		"{'op':'submit','profile':{'id':'x','cwd':'/','env':{'a':'\\u0000'}},'tasks':[]}",
 		"{'op':'hello','version':0}",
 	};
-	struct bed *b = bed_create(100);
 
 	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
 		json_array_clear(b->events);
@@ -195,10 +183,8 @@ TEST(requests_that_make_no_sense_are_errors)
 	}
 }
 
-TEST(a_client_of_another_version_is_not_heard)
+BED_TEST(a_client_of_another_version_is_not_heard)
 {
-	struct bed *b = bed_create(100);
-
 	ask(b, "{'op':'hello','version':0}"); /* what follows may be on its way already */
 	submit(b, "{'argv':['x']}");
 	assert_int_equal(json_array_size(b->events), 1);
@@ -206,9 +192,8 @@ TEST(a_client_of_another_version_is_not_heard)
 	assert_int_equal(b->nprocesses, 0);
 }
 
-TEST(the_queue_has_a_limit)
+TEST_ON(the_queue_has_a_limit, struct bed *b, bed_create(1))
 {
-	struct bed *b = bed_create(1);
 	json_t *refused;
 
 	ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':['x'],'cores':4,'ranks':3},{'argv':['x']}]}");
@@ -220,46 +205,35 @@ TEST(the_queue_has_a_limit)
 	assert_true(json_is_false(json_object_get(json_array_get(refused, 0), "full")));
 }
 
-TEST(a_task_is_tried_again_as_often_as_allowed)
+BED_TEST(a_task_is_tried_again_as_often_as_allowed)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'retries':2}");
 	for (int64_t i = 1; i <= 3; i++) {
 		assert_null(end_of(b, 1));
-		end_process(b, i, 1 << 8);
-		deliver_all(b);
+		end_now(b, i, 1 << 8);
 	}
 	assert_int_equal(b->nprocesses, 3);
 	assert_int_equal(number(end_of(b, 1), "code"), 1);
 	assert_int_equal(number(end_of(b, 1), "instance"), 2);
 }
 
-TEST(time_limits_hold)
+BED_TEST(time_limits_hold)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'time':10}");
-	b->now.ms += 9999;
-	deliver_all(b);
+	pass(b, 9999);
 	assert_false(b->processes[1].told);
-	b->now.ms += 1;
-	deliver_all(b);
+	pass(b, 1);
 	assert_true(b->processes[1].told);
-	end_process(b, 1, SIGTERM);
-	deliver_all(b);
+	end_now(b, 1, SIGTERM);
 	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
 	assert_true(json_is_true(json_object_get(end_of(b, 1), "too_long")));
 }
 
-TEST(cancelled_tasks_end)
+BED_TEST(cancelled_tasks_end)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':12},{'argv':['y']}");
 	assert_int_equal(b->nprocesses, 12);
-	ask(b, "{'op':'cancel','ids':[1,2]}");
-	deliver_all(b);
+	request(b, "{'op':'cancel','ids':[1,2]}");
 	assert_string_equal(text(end_of(b, 2), "state"), "cancelled");
 	assert_null(end_of(b, 1));
 	for (int64_t i = 1; i <= 12; i++) {
@@ -271,15 +245,12 @@ TEST(cancelled_tasks_end)
 	assert_int_equal(b->nprocesses, 12);
 }
 
-TEST(running_task_is_not_cancelled_with_the_queued_ones)
+BED_TEST(running_task_is_not_cancelled_with_the_queued_ones)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':12},{'argv':['y']}");
 	ask(b, "{'op':'progress'}");
 	assert_int_equal(number(event(b, "ok"), "running"), 1);
-	ask(b, "{'op':'cancel','ids':[1,2],'queued':true}");
-	deliver_all(b);
+	request(b, "{'op':'cancel','ids':[1,2],'queued':true}");
 	assert_string_equal(text(end_of(b, 2), "state"), "cancelled");
 	for (int64_t i = 1; i <= 12; i++) {
 		assert_false(b->processes[i].told);
@@ -291,10 +262,8 @@ TEST(running_task_is_not_cancelled_with_the_queued_ones)
 	assert_int_equal(number(event(b, "ok"), "running"), 0);
 }
 
-TEST(task_of_negative_priority_starts_last)
+BED_TEST(task_of_negative_priority_starts_last)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':12}");
 	submit(b, "{'argv':['x'],'ranks':12,'priority':-5},{'argv':['x'],'ranks':12}");
 	for (int64_t i = 1; i <= 12; i++)
@@ -309,10 +278,8 @@ TEST(task_of_negative_priority_starts_last)
 	assert_int_equal(json_array_size(json_object_get(event(b, "submitted"), "refused")), 1);
 }
 
-TEST(tasks_are_cancelled_by_name)
+BED_TEST(tasks_are_cancelled_by_name)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':12,'name':'a'},{'argv':['y'],'name':'b'},{'argv':['y'],'name':'a'},{'argv':['y']}");
 	ask(b, "{'op':'cancel','name':'a'}");
 	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
@@ -322,10 +289,8 @@ TEST(tasks_are_cancelled_by_name)
 	assert_null(end_of(b, 2));
 }
 
-TEST(tied_tasks_end_with_their_client)
+BED_TEST(tied_tasks_end_with_their_client)
 {
-	struct bed *b = bed_create(100);
-
 	ask(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
 	submit(b, "{'argv':['x']}");
 	dvm_head_client_closed(b->head, CLIENT, b->now);
@@ -334,10 +299,8 @@ TEST(tied_tasks_end_with_their_client)
 	assert_false(b->processes[2].told);
 }
 
-TEST(tasks_of_a_lost_node_run_elsewhere)
+BED_TEST(tasks_of_a_lost_node_run_elsewhere)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'ranks':12,'name':'all'},{'argv':['x'],'cores':4}");
 	lose(b, 1);
 	deliver_all(b);
@@ -356,41 +319,33 @@ TEST(tasks_of_a_lost_node_run_elsewhere)
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 14);
 	assert_null(end_of(b, 2));
-	end_process(b, 14, 0);
-	deliver_all(b);
+	end_now(b, 14, 0);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);
 	assert_int_equal(number(end_of(b, 2), "instance"), 1);
 }
 
-TEST(drained_nodes_get_nothing)
+BED_TEST(drained_nodes_get_nothing)
 {
-	struct bed *b = bed_create(100);
-
 	ask(b, "{'op':'drain','node':'n0'}");
 	ask(b, "{'op':'drain','node':'n1'}");
 	submit(b, "{'argv':['x'],'cores':4},{'argv':['x'],'cores':4}");
 	assert_int_equal(b->nprocesses, 1);
 	assert_int_equal(b->processes[1].node, 2);
-	ask(b, "{'op':'undrain','node':'n1'}");
-	deliver_all(b);
+	request(b, "{'op':'undrain','node':'n1'}");
 	assert_int_equal(b->nprocesses, 2);
 	assert_int_equal(b->processes[2].node, 1);
 }
 
-TEST(placed_tasks_are_where_they_should_be)
+BED_TEST(placed_tasks_are_where_they_should_be)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x'],'place':[{'node':'n2','cores':[3]},{'node':'n0','cores':[1]}]}");
 	assert_int_equal(b->nprocesses, 2);
 	assert_int_equal(b->processes[1].node + b->processes[2].node, 2);
 	assert_int_equal(free_cores(b), NODES * CORES - 2);
 }
 
-TEST(a_typo_does_not_end_a_dvm)
+BED_TEST(a_typo_does_not_end_a_dvm)
 {
-	struct bed *b = bed_create(100);
-
 	ask(b, "{'op':'down','work':'wiat'}");
 	assert_non_null(strstr(text(event(b, "error"), "why"), "\"work\" must be"));
 	ask(b, "{'op':'down','work':1}");
@@ -400,10 +355,8 @@ TEST(a_typo_does_not_end_a_dvm)
 	assert_false(b->ended);
 }
 
-TEST(a_dvm_goes_down_when_its_work_is_done)
+BED_TEST(a_dvm_goes_down_when_its_work_is_done)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x']}");
 	ask(b, "{'op':'down'}");
 	assert_non_null(strstr(text(event(b, "error"), "why"), "1 task has not ended"));
@@ -411,37 +364,27 @@ TEST(a_dvm_goes_down_when_its_work_is_done)
 	assert_false(b->ended);
 	submit(b, "{'argv':['x']}");
 	assert_non_null(strstr(text(event(b, "error"), "why"), "is stopping"));
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_true(b->ended);
 }
 
-TEST(clients_that_wait_are_notified_of_ends)
+BED_TEST(clients_that_wait_are_notified_of_ends)
 {
-	struct bed *b = bed_create(100);
-
-	ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
-	deliver_all(b);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	request(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
+	end_now(b, 1, 0);
 	assert_null(end_of(b, 1));
 	ask(b, "{'op':'wait','ids':[1,2]}");
 	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
 	assert_non_null(end_of(b, 1));
-	end_process(b, 2, 0);
-	deliver_all(b);
+	end_now(b, 2, 0);
 	assert_non_null(end_of(b, 2));
 }
 
 /* A client confirms what it was told; until then another wait covers it, too. */
-TEST(wait_covers_what_nobody_has_waited_for)
+BED_TEST(wait_covers_what_nobody_has_waited_for)
 {
-	struct bed *b = bed_create(100);
-
-	ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
-	deliver_all(b);
-	end_process(b, 1, 3 << 8);
-	deliver_all(b);
+	request(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
+	end_now(b, 1, 3 << 8);
 	ask(b, "{'op':'wait','unwaited':true}");
 	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
 	assert_int_equal(number(end_of(b, 1), "code"), 3);
@@ -480,14 +423,10 @@ TEST(results_that_are_not_kept_are_counted)
 }
 
 /* The client that has it goes, and with it the task. */
-TEST(task_of_run_is_no_other_waits_business)
+BED_TEST(task_of_run_is_no_other_waits_business)
 {
-	struct bed *b = bed_create(100);
-
-	ask(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
-	deliver_all(b);
-	end_process(b, 1, 3 << 8);
-	deliver_all(b);
+	request(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
+	end_now(b, 1, 3 << 8);
 	ask(b, "{'op':'wait','unwaited':true}");
 	assert_int_equal(number(event(b, "ok"), "tasks"), 0);
 }
@@ -603,10 +542,9 @@ static void ask_as(struct bed *b, uint32_t client, const char *line)
 	dvm_head_turn(b->head, b->now);
 }
 
-TEST(last_of_the_clients_that_leave_ends_the_dvm)
+BED_TEST(last_of_the_clients_that_leave_ends_the_dvm)
 {
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"cancel\",\"last\":true}";
-	struct bed *b = bed_create(100);
 
 	dvm_head_client_opened(b->head, OTHER_CLIENT);
 	ask_as(b, CLIENT, leave);
@@ -618,11 +556,10 @@ TEST(last_of_the_clients_that_leave_ends_the_dvm)
 	assert_true(json_is_true(json_object_get(event(b, "hello"), "ending")));
 }
 
-TEST(client_that_looks_is_no_other_client)
+BED_TEST(client_that_looks_is_no_other_client)
 {
 	char hello[64];
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"cancel\",\"last\":true}";
-	struct bed *b = bed_create(100);
 
 	dvm_head_client_opened(b->head, OTHER_CLIENT);
 	snprintf(hello, sizeof(hello), "{\"op\":\"hello\",\"version\":%d,\"looks\":true}",
@@ -634,10 +571,9 @@ TEST(client_that_looks_is_no_other_client)
 	assert_true(json_is_true(json_object_get(event(b, "hello"), "ending")));
 }
 
-TEST(client_before_the_one_that_started_the_dvm_does_not_end_it)
+BED_TEST(client_before_the_one_that_started_the_dvm_does_not_end_it)
 {
 	static const char leave[] = "{\"op\":\"down\",\"work\":\"stop\",\"last\":true}";
-	struct bed *b = bed_create(100);
 
 	dvm_head_await_starter(b->head, true);
 	ask_as(b, CLIENT, leave);
@@ -648,10 +584,8 @@ TEST(client_before_the_one_that_started_the_dvm_does_not_end_it)
 	assert_int_equal(number(event(b, "ok"), "others"), 1);
 }
 
-TEST(several_dvms_give_no_number_twice)
+TEST_ON(several_dvms_give_no_number_twice, struct bed *b, bed_create_member(100, 2, 3))
 {
-	struct bed *b = bed_create_member(100, 2, 3);
-
 	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
 	assert_int_equal(number(event(b, "hello"), "members"), 3);
 	submit(b, "{'argv':['a']},{'argv':['b']},{'argv':['c']}");

@@ -8,8 +8,7 @@
 
 static void start_task(struct bed *b, const char *task)
 {
-	ask(b, SUBMIT, task);
-	deliver_all(b);
+	request(b, SUBMIT, task);
 }
 
 static struct fake_node *node_of(struct bed *b, int64_t process)
@@ -37,23 +36,19 @@ static void answer(struct fake_node *n, const char *files, size_t len, const cha
 	deliver_all(n->bed);
 }
 
-TEST(output_that_fits_in_the_result_has_no_file)
+BED_TEST(output_that_fits_in_the_result_has_no_file)
 {
-	struct bed *b = bed_create(100);
-
 	start_task(b, "{'argv':['x']}");
 	print(b, 1, 1, DVM_TAIL_MAX);
 	print(b, 1, 2, DVM_TAIL_MAX);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_string_equal(node_of(b, 1)->name, "");
 	assert_null(json_object_get(end_of(b, 1), "files"));
 	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), DVM_TAIL_MAX);
 }
 
-TEST(longer_output_is_in_a_file_from_its_first_byte)
+BED_TEST(longer_output_is_in_a_file_from_its_first_byte)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	start_task(b, "{'argv':['x'],'number':7}");
@@ -66,17 +61,13 @@ TEST(longer_output_is_in_a_file_from_its_first_byte)
 	assert_int_equal(n->written_len[1], 0);
 }
 
-TEST(task_ends_when_its_files_are_closed_and_the_result_names_them)
+BED_TEST(task_ends_when_its_files_are_closed_and_the_result_names_them)
 {
-	struct bed *b = bed_create(100);
-
 	start_task(b, "{'argv':['x']}");
 	print(b, 1, 1, DVM_TAIL_MAX + 1);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_null(end_of(b, 1));
-	ask(b, "{'op':'cancel','ids':[1]}");
-	deliver_all(b);
+	request(b, "{'op':'cancel','ids':[1]}");
 	answer(node_of(b, 1), "1.out", 6, NULL);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
 	assert_string_equal(json_string_value(json_array_get(
@@ -84,35 +75,28 @@ TEST(task_ends_when_its_files_are_closed_and_the_result_names_them)
 	assert_null(json_object_get(end_of(b, 1), "files_lost"));
 }
 
-TEST(result_says_why_a_file_is_not_whole)
+BED_TEST(result_says_why_a_file_is_not_whole)
 {
-	struct bed *b = bed_create(100);
-
 	start_task(b, "{'argv':['x']}");
 	print(b, 1, 2, DVM_TAIL_MAX + 1);
-	end_process(b, 1, 1 << 8);
-	deliver_all(b);
+	end_now(b, 1, 1 << 8);
 	answer(node_of(b, 1), "1.err", 6, "No space left on device");
 	assert_string_equal(text(end_of(b, 1), "files_lost"), "No space left on device");
 }
 
-TEST(node_that_can_begin_no_file_says_so_and_the_end_does_not_wait)
+BED_TEST(node_that_can_begin_no_file_says_so_and_the_end_does_not_wait)
 {
-	struct bed *b = bed_create(100);
-
 	for (int i = 0; i < NODES; i++)
 		b->nodes[i].no_files = true;
 	start_task(b, "{'argv':['x']}");
 	print(b, 1, 1, DVM_TAIL_MAX + 1);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_non_null(strstr(text(end_of(b, 1), "files_lost"), "no process can write it: "));
 	assert_int_equal(node_of(b, 1)->written_len[0], 0);
 }
 
-TEST(task_over_nodes_has_a_file_of_each_part_that_prints)
+BED_TEST(task_over_nodes_has_a_file_of_each_part_that_prints)
 {
-	struct bed *b = bed_create(100);
 	json_t *files;
 
 	start_task(b, "{'argv':['x'],'ranks':2,'nodes':2,'per_node':1}");
@@ -121,32 +105,25 @@ TEST(task_over_nodes_has_a_file_of_each_part_that_prints)
 	assert_string_equal(node_of(b, 1)->name, "1");
 	assert_string_equal(node_of(b, 2)->name, "1.r1");
 	end_process(b, 1, 0);
-	end_process(b, 2, 0);
-	deliver_all(b);
+	end_now(b, 2, 0);
 	answer(node_of(b, 1), "1.out", 6, NULL);
 	answer(node_of(b, 2), "1.r1.out", 9, NULL);
 	files = json_object_get(end_of(b, 1), "files");
 	assert_int_equal(json_array_size(files), 2);
 }
 
-TEST(tasks_without_a_directory_for_output_have_no_file)
+BED_TEST(tasks_without_a_directory_for_output_have_no_file)
 {
-	struct bed *b = bed_create(100);
-
 	submit(b, "{'argv':['x']}");
 	print(b, 1, 1, DVM_TAIL_MAX + 1);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_string_equal(node_of(b, 1)->name, "");
 	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), DVM_TAIL_MAX);
 }
 
-TEST(directory_must_begin_with_a_slash)
+BED_TEST(directory_must_begin_with_a_slash)
 {
-	struct bed *b = bed_create(100);
-
-	ask(b, "{'op':'submit','profile':{'id':'o','cwd':'/','outputs':'o'},'tasks':[]}");
-	deliver_all(b);
+	request(b, "{'op':'submit','profile':{'id':'o','cwd':'/','outputs':'o'},'tasks':[]}");
 	assert_non_null(strstr(text(event(b, "error"), "why"), "\"outputs\" of a profile"));
 }
 

@@ -44,17 +44,9 @@ static bool is_no_end(void *arg, json_t *e)
 	return strcmp(json_string_value(json_object_get(e, "ev")), "ended");
 }
 
-static void bed_destroy(void *bed)
-{
-	struct bed *b = bed;
-
-	played_end(&b->p);
-	free(b);
-}
-
 static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 {
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(NODES);
 	b->p.options.lease_ms = lease_ms;
@@ -64,7 +56,7 @@ static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 	b->p.event = is_no_end;
 	b->p.now = (struct dvm_time){ 1000000000, START_MS };
 	played_start(&b->p, NULL, false);
-	return unit_at_end(bed_destroy, b);
+	return b;
 }
 
 static struct bed *bed_create(void)
@@ -118,6 +110,10 @@ static struct bed *bed_with_task(void)
 	submit_to_first(b);
 	return b;
 }
+
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create())
+#define TASK_TEST(name) TEST_ON(name, struct bed *b, bed_with_task())
+#define LONG_LEASE_TEST(name) TEST_ON(name, struct bed *b, bed_create_lease(60000, 70000))
 
 /* ---- the node's clock ---- */
 
@@ -182,18 +178,14 @@ TEST(node_without_a_lease_runs_forever)
 
 /* ---- the head's ---- */
 
-TEST(head_answers_a_lease_at_once)
+BED_TEST(head_answers_a_lease_at_once)
 {
-	struct bed *b = bed_create();
-
 	say_lease(b, 1, 4711);
 	assert_int_equal(b->nodes[1].answered, 4711);
 }
 
-TEST(task_of_a_lost_node_waits_for_its_lease)
+TASK_TEST(task_of_a_lost_node_waits_for_its_lease)
 {
-	struct bed *b = bed_with_task();
-
 	pass_until(b, START_MS + 300);
 	say_lease(b, 0, 1);
 	pass_until(b, START_MS + 600);
@@ -209,19 +201,15 @@ TEST(task_of_a_lost_node_waits_for_its_lease)
 	assert_false(dvm_head_node_may_run(b->p.head, 0));
 }
 
-TEST(task_of_a_node_that_is_gone_runs_elsewhere_at_once)
+TASK_TEST(task_of_a_node_that_is_gone_runs_elsewhere_at_once)
 {
-	struct bed *b = bed_with_task();
-
 	say(&b->p, 0, &(struct dvm_msg){ .type = DVM_GONE });
 	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].launches, 1);
 }
 
-TEST(lost_node_that_turns_out_to_be_gone_frees_its_tasks)
+TASK_TEST(lost_node_that_turns_out_to_be_gone_frees_its_tasks)
 {
-	struct bed *b = bed_with_task();
-
 	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].launches, 0);
 	dvm_head_node_gone(b->p.head, 0, b->p.now);
@@ -229,10 +217,8 @@ TEST(lost_node_that_turns_out_to_be_gone_frees_its_tasks)
 	assert_int_equal(b->nodes[1].launches, 1);
 }
 
-TEST(silent_node_is_lost_when_its_lease_is_over)
+TASK_TEST(silent_node_is_lost_when_its_lease_is_over)
 {
-	struct bed *b = bed_with_task();
-
 	pass_until(b, START_MS + LEASE_MS - 1);
 	assert_false(b->p.broken[0]);
 	pass_until(b, START_MS + LEASE_MS);
@@ -242,10 +228,8 @@ TEST(silent_node_is_lost_when_its_lease_is_over)
 	assert_int_equal(b->nodes[1].launches, 1);
 }
 
-TEST(nodes_are_listened_to_when_their_head_was_stopped)
+TASK_TEST(nodes_are_listened_to_when_their_head_was_stopped)
 {
-	struct bed *b = bed_with_task();
-
 	b->p.now.ms += 10 * LEASE_MS + 1;
 	turn(&b->p);
 	assert_false(b->p.broken[0] || b->p.broken[1]);
@@ -254,10 +238,8 @@ TEST(nodes_are_listened_to_when_their_head_was_stopped)
 	assert_false(b->p.broken[1]);
 }
 
-TEST(ranks_beside_a_lost_node_are_killed_at_once)
+BED_TEST(ranks_beside_a_lost_node_are_killed_at_once)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 2);
 	lose(&b->p, 0, "the network");
 	assert_int_equal(b->nodes[1].kills, 1);
@@ -269,10 +251,8 @@ TEST(ranks_beside_a_lost_node_are_killed_at_once)
 }
 
 /* The rank was counted as ended twice: the task ran again while its other rank went on. */
-TEST(rank_that_had_ended_is_not_lost_with_its_node)
+BED_TEST(rank_that_had_ended_is_not_lost_with_its_node)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 2);
 	end_part(b, 0, 1, 0);
 	lose(&b->p, 0, "the network");
@@ -284,10 +264,8 @@ TEST(rank_that_had_ended_is_not_lost_with_its_node)
 	assert_int_equal(status(&b->p, "failed"), 0);
 }
 
-TEST(end_that_is_told_twice_counts_once)
+BED_TEST(end_that_is_told_twice_counts_once)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 2);
 	end_part(b, 0, 1, 0);
 	end_part(b, 0, 1, 0);
@@ -302,10 +280,8 @@ static size_t unreached(struct bed *b)
 	return json_array_size(json_object_get(b->p.answer, "nodes"));
 }
 
-TEST(node_with_ranks_to_be_ended_is_named_until_they_have)
+TASK_TEST(node_with_ranks_to_be_ended_is_named_until_they_have)
 {
-	struct bed *b = bed_with_task();
-
 	assert_int_equal(unreached(b), 0);
 	ask(&b->p, "{'op':'cancel','ids':[1]}");
 	assert_int_equal(unreached(b), 1);
@@ -324,10 +300,8 @@ TEST(node_with_ranks_to_be_ended_is_named_until_they_have)
 #define DOWN_MS 10000
 
 /* A head with a lease that is longer than `down` tries. */
-TEST(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds)
+LONG_LEASE_TEST(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds)
 {
-	struct bed *b = bed_create_lease(60000, 70000);
-
 	submit_to_first(b);
 	lose(&b->p, 0, "the network");
 	ask(&b->p, "{'op':'down','work':'cancel'}");
@@ -339,10 +313,8 @@ TEST(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds)
 }
 
 /* The next head would run them again. */
-TEST(down_that_keeps_tasks_waits_for_a_lost_node)
+LONG_LEASE_TEST(down_that_keeps_tasks_waits_for_a_lost_node)
 {
-	struct bed *b = bed_create_lease(60000, 70000);
-
 	dvm_head_keep_journal(b->p.head);
 	submit_to_first(b);
 	lose(&b->p, 0, "the network");
@@ -357,9 +329,8 @@ TEST(down_that_keeps_tasks_waits_for_a_lost_node)
 }
 
 /* As one whose zygote stands still; after the grace time and five seconds. */
-TEST(down_gives_up_a_node_that_does_not_end_cancelled_ranks)
+LONG_LEASE_TEST(down_gives_up_a_node_that_does_not_end_cancelled_ranks)
 {
-	struct bed *b = bed_create_lease(60000, 70000);
 	const uint64_t limit = START_MS + b->p.options.grace_ms + 5000;
 
 	submit_to_first(b);
@@ -384,10 +355,8 @@ static json_int_t ended(struct bed *b)
 }
 
 /* The lease is longer than a head hopes for nodes. */
-TEST(task_is_for_another_head_when_the_leases_of_all_nodes_are_over)
+LONG_LEASE_TEST(task_is_for_another_head_when_the_leases_of_all_nodes_are_over)
 {
-	struct bed *b = bed_create_lease(60000, 70000);
-
 	dvm_head_keep_journal(b->p.head);
 	submit_to_first(b);
 	for (uint32_t i = 0; i < NODES; i++)

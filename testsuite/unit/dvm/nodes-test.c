@@ -56,18 +56,10 @@ static int grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
 }
 
 /* Two nodes are there. */
-static void bed_destroy(void *bed)
-{
-	struct bed *b = bed;
-
-	played_end(&b->p);
-	free(b);
-}
-
 static struct bed *bed_create(void)
 {
 	static const struct dvm_head_ops ops = { .grow = grow };
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(2);
 	b->p.options.grace_ms = GRACE_MS;
@@ -75,8 +67,10 @@ static struct bed *bed_create(void)
 	b->p.message = on_message;
 	b->p.event = has_tag;
 	played_start(&b->p, &ops, false);
-	return unit_at_end(bed_destroy, b);
+	return b;
 }
+
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create())
 
 static bool answered(const struct bed *b, const char *event)
 {
@@ -133,10 +127,8 @@ static void wait_for_deadline(struct bed *b)
 
 /* ---- tests ---- */
 
-TEST(nodes_that_come_later_get_tasks)
+BED_TEST(nodes_that_come_later_get_tasks)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 4);
 	ask(&b->p, "{'op':'grow','nodes':2,'job':7,'tag':1}");
 	assert_int_equal(b->grown, 2);
@@ -172,9 +164,8 @@ static uint32_t node_that_runs_it(const struct bed *b, const bool *gone)
 }
 
 /* The task fails when the fourth node on which it runs is lost, though others are free. */
-TEST(task_is_queued_three_times_when_its_nodes_are_lost)
+BED_TEST(task_is_queued_three_times_when_its_nodes_are_lost)
 {
-	struct bed *b = bed_create();
 	bool gone[NODES_MAX] = { false };
 	uint32_t node;
 
@@ -193,10 +184,8 @@ TEST(task_is_queued_three_times_when_its_nodes_are_lost)
 	assert_int_equal(status(&b->p, "ended"), 1);
 }
 
-TEST(nodes_that_are_named)
+BED_TEST(nodes_that_are_named)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, "{'op':'grow','nodes':['x','n1'],'tag':1}");
 	assert_true(answered(b, "error"));
 	ask(&b->p, "{'op':'grow','nodes':['x',7],'tag':1}");
@@ -211,10 +200,8 @@ TEST(nodes_that_are_named)
 	assert_string_equal(b->names, "any");
 }
 
-TEST(all_of_them_come_or_none)
+BED_TEST(all_of_them_come_or_none)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, "{'op':'grow','nodes':2,'tag':1}");
 	come(&b->p, 2);
 	dvm_head_grow_failed(b->p.head, "srun has ended");
@@ -235,20 +222,16 @@ TEST(all_of_them_come_or_none)
 	assert_int_equal(status(&b->p, "running"), 2);
 }
 
-TEST(one_who_asks_for_nodes_may_go)
+BED_TEST(one_who_asks_for_nodes_may_go)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, "{'op':'grow','nodes':1,'tag':1}");
 	dvm_head_client_closed(b->p.head, CLIENT, b->p.now);
 	come(&b->p, 2);
 	assert_int_equal(dvm_head_registered(b->p.head), 3);
 }
 
-TEST(a_node_leaves_when_nothing_runs_there)
+BED_TEST(a_node_leaves_when_nothing_runs_there)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 3);
 	ask(&b->p, "{'op':'shrink','nodes':['n1'],'tag':1}");
 	assert_true(answered(b, "ok"));
@@ -268,9 +251,8 @@ TEST(a_node_leaves_when_nothing_runs_there)
 	assert_int_equal(b->nodes[0].launches, 2);
 }
 
-TEST(task_over_the_grace_of_a_leaving_node_runs_elsewhere)
+BED_TEST(task_over_the_grace_of_a_leaving_node_runs_elsewhere)
 {
-	struct bed *b = bed_create();
 	uint32_t node;
 
 	submit(b, 2);
@@ -290,10 +272,8 @@ TEST(task_over_the_grace_of_a_leaving_node_runs_elsewhere)
 	assert_int_equal(status(&b->p, "failed"), 0);
 }
 
-TEST(shrinking_takes_the_idlest)
+BED_TEST(shrinking_takes_the_idlest)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 1);
 	ask(&b->p, "{'op':'shrink','nodes':1,'tag':1}");
 	for (uint32_t i = 0; i < 2; i++)
@@ -301,10 +281,8 @@ TEST(shrinking_takes_the_idlest)
 }
 
 /* Tasks that have not finished then are for a head that goes on. */
-TEST(a_head_that_is_to_stop)
+BED_TEST(a_head_that_is_to_stop)
 {
-	struct bed *b = bed_create();
-
 	dvm_head_keep_journal(b->p.head);
 	submit(b, 3);
 	ask(&b->p, "{'op':'down','work':'keep','tag':1}");
@@ -322,10 +300,9 @@ TEST(a_head_that_is_to_stop)
 	assert_int_equal(status(&b->p, "ended"), 1);
 }
 
-TEST(daemon_may_end_before_it_registers)
+BED_TEST(daemon_may_end_before_it_registers)
 {
 	static const struct dvm_msg gone = { .type = DVM_GONE };
-	struct bed *b = bed_create();
 
 	ask(&b->p, "{'op':'grow','nodes':1,'tag':1}");
 	say(&b->p, 2, &gone);
@@ -340,13 +317,12 @@ static size_t listed(struct bed *b)
 	return json_array_size(json_object_get(b->p.answer, "nodes"));
 }
 
-TEST(node_that_comes_again_is_listed_once)
+BED_TEST(node_that_comes_again_is_listed_once)
 {
 	static const struct dvm_msg again = {
 		.type = DVM_REGISTER,
 		.reg = { .version = DVM_VERSION, .has = { CORES, 0, 1000 }, .name = { "n1", 2 } },
 	};
-	struct bed *b = bed_create();
 
 	go(b, 1);
 	assert_int_equal(listed(b), 2);
@@ -360,10 +336,8 @@ TEST(node_that_comes_again_is_listed_once)
 	assert_string_equal(state_of(b, 1), "lost");
 }
 
-TEST(cancelled_task_is_not_counted_as_failed)
+BED_TEST(cancelled_task_is_not_counted_as_failed)
 {
-	struct bed *b = bed_create();
-
 	submit(b, 3);
 	ask(&b->p, "{'op':'cancel','ids':[2,3],'tag':1}");
 	end_task(b, 1, 15);
@@ -380,20 +354,16 @@ static const char *refusal(struct bed *b, const char *task)
 		json_object_get(b->p.answer, "refused"), 0), "why"));
 }
 
-TEST(refusal_agrees_with_its_numbers)
+BED_TEST(refusal_agrees_with_its_numbers)
 {
-	struct bed *b = bed_create();
-
 	assert_non_null(strstr(refusal(b, "{'argv':['x'],'ranks':1,'cores':9}"),
 			       "1 rank of 9 cores and 0 GPUs can never fit on 2 nodes"));
 	assert_non_null(strstr(refusal(b, "{'argv':['x'],'ranks':99}"),
 			       "99 ranks of 1 core and 0 GPUs"));
 }
 
-TEST(without_a_journal_tasks_cannot_be_kept)
+BED_TEST(without_a_journal_tasks_cannot_be_kept)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, "{'op':'down','work':'keep','tag':1}");
 	assert_true(answered(b, "error"));
 	submit(b, 1);
@@ -414,10 +384,9 @@ static json_int_t messages_of(struct bed *b, json_int_t *bytes)
 	return json_integer_value(json_array_get(traffic, 0));
 }
 
-TEST(traffic_counts_messages_of_both_directions)
+BED_TEST(traffic_counts_messages_of_both_directions)
 {
 	const struct dvm_msg lease = { .type = DVM_LEASE, .lease = { 1 } };
-	struct bed *b = bed_create();
 	json_int_t bytes, then, first = messages_of(b, &bytes);
 
 	assert_true(first > 0 && bytes > first); /* the nodes have registered */

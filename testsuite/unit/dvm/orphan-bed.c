@@ -265,6 +265,24 @@ struct dvm_resumed next_head(struct bed *b, bool once)
 	return found;
 }
 
+struct dvm_resumed change_head(struct bed *b, bool once)
+{
+	lose_head(b);
+	return next_head(b, once);
+}
+
+void lose_head_and_node(struct bed *b, uint32_t node)
+{
+	lose_head(b);
+	b->nodes[node].gone = true;
+}
+
+void pass(struct bed *b, uint64_t ms)
+{
+	b->now.ms += ms;
+	deliver_all(b);
+}
+
 /* ---- requests ---- */
 
 void ask(struct bed *b, const char *fmt, ...)
@@ -274,6 +292,12 @@ void ask(struct bed *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	tell_request(b->head, CLIENT, b->now, fmt, ap);
 	va_end(ap);
+}
+
+void run(struct bed *b, const char *tasks)
+{
+	ask(b, SUBMIT "%s]}", tasks);
+	deliver_all(b);
 }
 
 json_int_t status(struct bed *b, const char *key)
@@ -320,6 +344,18 @@ void end_killed(struct bed *b)
 		if (b->processes[i].runs &&
 		    (b->processes[i].killed || b->processes[i].polite))
 			end_process(b, i, b->processes[i].killed ? SIGKILL : SIGTERM);
+}
+
+void end_now(struct bed *b, int64_t i, int32_t status)
+{
+	end_process(b, i, status);
+	deliver_all(b);
+}
+
+void reap(struct bed *b)
+{
+	end_killed(b);
+	deliver_all(b);
 }
 
 void end_all(struct bed *b, int32_t status)

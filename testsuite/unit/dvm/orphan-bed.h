@@ -68,16 +68,23 @@ void deliver_up(struct fake_node *n);
 void deliver_all(struct bed *b);
 /* A bed ends with its test. */
 struct bed *bed_create(void);
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create())
 /* Messages that nodes send meanwhile reach nobody. */
 void lose_head(struct bed *b);
 struct dvm_resumed next_head(struct bed *b, bool once);
+struct dvm_resumed change_head(struct bed *b, bool once); /* lose one; the next */
+void lose_head_and_node(struct bed *b, uint32_t node);
 void ask(struct bed *b, const char *fmt, ...);
+void run(struct bed *b, const char *tasks); /* submit them, and deliver all */
+void pass(struct bed *b, uint64_t ms);
 json_int_t status(struct bed *b, const char *key);
 json_t *task(struct bed *b, int id);
 const char *shown_state(struct bed *b, int id);
 json_int_t instance(struct bed *b, int id);
 void end_process(struct bed *b, int64_t i, int32_t status);
+void end_now(struct bed *b, int64_t i, int32_t status); /* and deliver all */
 void end_killed(struct bed *b);
+void reap(struct bed *b); /* end_killed, and deliver all */
 void end_all(struct bed *b, int32_t status);
 /* Everything, until nothing is left to be done. */
 void finish(struct bed *b);

@@ -5,16 +5,13 @@
 #include <signal.h>
 #include <stdlib.h>
 
-TEST(running_tasks_go_on_under_the_next_head)
+BED_TEST(running_tasks_go_on_under_the_next_head)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
-	ask(b, SUBMIT "{'argv':['a']},{'argv':['b'],'ranks':5,'cores':2}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']},{'argv':['b'],'ranks':5,'cores':2}");
 	assert_int_equal(b->nprocesses, 6);
-	lose_head(b);
-	found = next_head(b, true);
+	found = change_head(b, true);
 	assert_int_equal(found.adopted, 2);
 	assert_int_equal(found.again + found.lost, 0);
 	assert_int_equal(status(b, "running"), 2);
@@ -28,16 +25,11 @@ TEST(running_tasks_go_on_under_the_next_head)
 }
 
 /* New tasks do not get the cores of a running one. */
-TEST(cores_of_running_tasks_stay_taken)
+BED_TEST(cores_of_running_tasks_stay_taken)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a'],'cores':4},{'argv':['b'],'cores':2}]}");
-	deliver_all(b);
-	lose_head(b);
-	next_head(b, false);
-	ask(b, SUBMIT "{'argv':['c'],'ranks':3,'cores':2},{'argv':['d']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'cores':4},{'argv':['b'],'cores':2}");
+	change_head(b, false);
+	run(b, "{'argv':['c'],'ranks':3,'cores':2},{'argv':['d']}");
 	assert_string_equal(shown_state(b, 3), "running");
 	assert_string_equal(shown_state(b, 4), "queued");
 	finish(b);
@@ -45,12 +37,9 @@ TEST(cores_of_running_tasks_stay_taken)
 	assert_int_equal(status(b, "failed"), 0);
 }
 
-TEST(ends_without_a_head_are_reported_to_the_next)
+BED_TEST(ends_without_a_head_are_reported_to_the_next)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a']},{'argv':['b'],'ranks':5,'cores':2}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']},{'argv':['b'],'ranks':5,'cores':2}");
 	lose_head(b);
 	end_process(b, process_of(b, 1), 3 << 8);
 	end_process(b, process_of(b, 2), 0);
@@ -65,12 +54,9 @@ TEST(ends_without_a_head_are_reported_to_the_next)
 }
 
 /* Between a task's end in the journal and what the node hears of it. */
-TEST(an_end_counts_once)
+BED_TEST(an_end_counts_once)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']}");
 	end_process(b, 1, 0);
 	deliver_up(&b->nodes[0]);
 	deliver_up(&b->nodes[1]);
@@ -78,8 +64,7 @@ TEST(an_end_counts_once)
 	assert_int_equal(ends(b, 1), 1);
 	for (int i = 0; i < NODES; i++)
 		buf_clear(&b->nodes[i].down);
-	lose_head(b);
-	assert_int_equal(next_head(b, false).ended, 1);
+	assert_int_equal(change_head(b, false).ended, 1);
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
 	assert_int_equal(b->nprocesses, 1);
@@ -87,32 +72,25 @@ TEST(an_end_counts_once)
 }
 
 /* The node keeps an end that the journal does not have. */
-TEST(an_end_that_cannot_be_written_is_kept)
+BED_TEST(an_end_that_cannot_be_written_is_kept)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']}");
 	b->full = true;
-	end_process(b, 1, 5 << 8);
-	deliver_all(b);
+	end_now(b, 1, 5 << 8);
 	b->full = false;
-	lose_head(b);
-	next_head(b, false);
+	change_head(b, false);
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 5);
 	assert_int_equal(b->nprocesses, 1);
 }
 
-TEST(unstarted_tasks_are_run_by_the_next_head)
+BED_TEST(unstarted_tasks_are_run_by_the_next_head)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
 	ask(b, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
 	for (int i = 0; i < NODES; i++)
 		buf_clear(&b->nodes[i].down);
-	lose_head(b);
-	found = next_head(b, false);
+	found = change_head(b, false);
 	assert_int_equal(found.again, 2);
 	finish(b);
 	assert_int_equal(starts(b, 1), 1);
@@ -137,12 +115,10 @@ static void check_partial(bool gone, bool once)
 	for (int64_t i = 1; gone && i <= b->nprocesses; i++)
 		if (b->processes[i].node == (uint32_t)last)
 			end_process(b, i, SIGKILL);
-	lose_head(b);
-	assert_int_equal(next_head(b, once).adopted, 1);
+	assert_int_equal(change_head(b, once).adopted, 1);
 	deliver_all(b);
 	assert_true(b->processes[1].killed && b->processes[2].killed);
-	end_killed(b);
-	deliver_all(b);
+	reap(b);
 	if (once) {
 		assert_string_equal(shown_state(b, 1), "failed");
 		assert_int_equal(ends(b, 1), 1);
@@ -162,36 +138,29 @@ TEST(a_task_of_which_a_part_is_missing)
 	check_partial(true, true);
 }
 
-TEST(a_failure_ends_the_other_parts)
+BED_TEST(a_failure_ends_the_other_parts)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a'],'ranks':6,'cores':2}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'ranks':6,'cores':2}");
 	lose_head(b);
 	end_process(b, 1, 1 << 8); /* another rank of its node still runs */
 	next_head(b, false);
 	deliver_all(b);
 	for (int i = 2; i <= 6; i++)
 		assert_true(b->processes[i].polite);
-	end_killed(b);
-	deliver_all(b);
+	reap(b);
 	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 1);
 }
 
 /* The part here has ended well, so other parts would wait for it forever. */
-TEST(a_failure_that_is_found_while_there_is_no_head)
+BED_TEST(a_failure_that_is_found_while_there_is_no_head)
 {
-	struct bed *b = bed_create();
 	const struct node_failure failed = { .status = 1 << 8, .why = "fence 0" };
 	struct fake_node *n;
 
-	ask(b, SUBMIT "{'argv':['a'],'ranks':2,'nodes':2}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'ranks':2,'nodes':2}");
 	n = &b->nodes[b->processes[1].node];
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	lose_head(b);
 	dvm_node_failed_late(n->node, 1, 0, &failed);
 	dvm_node_turn(n->node, b->now);
@@ -199,29 +168,24 @@ TEST(a_failure_that_is_found_while_there_is_no_head)
 	next_head(b, false);
 	deliver_all(b);
 	assert_true(b->processes[2].polite);
-	end_killed(b);
-	deliver_all(b);
+	reap(b);
 	assert_string_equal(json_string_value(json_object_get(task(b, 1), "why")),
 			    "fence 0");
 }
 
-TEST(cancelled_tasks_are_ended_by_the_next_head)
+BED_TEST(cancelled_tasks_are_ended_by_the_next_head)
 {
-	struct bed *b = bed_create();
-
 	ask(b, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
 	ask(b, SUBMIT "{'argv':['c']}],'tied':true}");
 	deliver_all(b);
 	ask(b, "{'op':'cancel','ids':[2]}");
 	for (int i = 0; i < NODES; i++)
 		buf_clear(&b->nodes[i].down);
-	lose_head(b);
-	next_head(b, false);
+	change_head(b, false);
 	deliver_all(b);
 	assert_false(b->processes[1].polite);
 	assert_true(b->processes[2].polite && b->processes[3].polite);
-	end_killed(b);
-	deliver_all(b);
+	reap(b);
 	assert_string_equal(shown_state(b, 1), "running");
 	assert_string_equal(shown_state(b, 2), "cancelled");
 	assert_string_equal(shown_state(b, 3), "cancelled");
@@ -229,30 +193,23 @@ TEST(cancelled_tasks_are_ended_by_the_next_head)
 }
 
 /* The journal has lost its begin: nobody knows of the task. */
-TEST(task_unknown_to_the_journal_is_killed)
+BED_TEST(task_unknown_to_the_journal_is_killed)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']}");
 	lose_head(b);
 	b->journal.len = JOURNAL_HEADER_SIZE;
 	assert_int_equal(next_head(b, false).adopted, 0);
 	deliver_all(b);
 	assert_true(b->processes[1].killed);
-	end_killed(b);
-	deliver_all(b);
+	reap(b);
 	assert_int_equal(ends(b, 1), 0);
 	assert_nothing_is_kept(b);
 }
 
 /* Numbers of profiles are a head's: this one has not heard of the other's. */
-TEST(each_head_has_its_own_profiles)
+BED_TEST(each_head_has_its_own_profiles)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']},{'argv':['b']}");
 	end_process(b, 1, 0); /* the other has it still */
 	lose_head(b);
 	b->journal.len = JOURNAL_HEADER_SIZE;
@@ -266,16 +223,13 @@ TEST(each_head_has_its_own_profiles)
 }
 
 /* A power failure loses starts that were not synced, and what was started goes on. */
-TEST(try_goes_on_whose_start_the_journal_has_lost)
+BED_TEST(try_goes_on_whose_start_the_journal_has_lost)
 {
-	struct bed *b = bed_create();
 	size_t len;
 
-	ask(b, SUBMIT "{'argv':['a'],'retries':1}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'retries':1}");
 	len = b->journal.len;
-	end_process(b, 1, 1 << 8);
-	deliver_all(b);
+	end_now(b, 1, 1 << 8);
 	assert_int_equal(b->nprocesses, 2);
 	lose_head(b);
 	b->journal.len = len;
@@ -307,14 +261,12 @@ static void lose_done(struct fake_node *n)
 }
 
 /* The first has ended, and the second was given its cores: the journal has lost both. */
-TEST(task_goes_on_that_has_the_cores_of_one_that_ended)
+BED_TEST(task_goes_on_that_has_the_cores_of_one_that_ended)
 {
-	struct bed *b = bed_create();
 	struct fake_node *n;
 	size_t len;
 
-	ask(b, SUBMIT "{'argv':['a'],'cores':4},{'argv':['b'],'cores':4},{'argv':['c'],'cores':4},{'argv':['d'],'cores':4}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'cores':4},{'argv':['b'],'cores':4},{'argv':['c'],'cores':4},{'argv':['d'],'cores':4}");
 	assert_int_equal(b->nprocesses, 3);
 	len = b->journal.len;
 	n = &b->nodes[b->processes[1].node];
@@ -336,79 +288,61 @@ TEST(task_goes_on_that_has_the_cores_of_one_that_ended)
 }
 
 /* The journal has lost the task, and its node ends it. */
-TEST(number_that_a_node_holds_is_not_given_again)
+BED_TEST(number_that_a_node_holds_is_not_given_again)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']}");
 	lose_head(b);
 	b->journal.len = JOURNAL_HEADER_SIZE;
 	next_head(b, false);
-	ask(b, SUBMIT "{'argv':['b']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['b']}");
 	assert_int_equal(b->processes[2].task, 2);
 }
 
-TEST(end_is_kept_of_a_task_that_does_not_fit_any_more)
+BED_TEST(end_is_kept_of_a_task_that_does_not_fit_any_more)
 {
-	struct bed *b = bed_create();
-
-	ask(b, SUBMIT "{'argv':['a'],'ranks':12}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'ranks':12}");
 	end_all(b, 3 << 8);
 	deliver_all(b);
 	assert_string_equal(shown_state(b, 1), "failed");
-	ask(b, SUBMIT "{'argv':['c']},{'argv':['b'],'ranks':12}]}");
-	deliver_all(b);
-	lose_head(b);
-	b->nodes[(b->processes[13].node + 1) % NODES].gone = true;
+	run(b, "{'argv':['c']},{'argv':['b'],'ranks':12}");
+	lose_head_and_node(b, (b->processes[13].node + 1) % NODES);
 	next_head(b, false);
 	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 3);
 	assert_string_equal(shown_state(b, 2), "running");
-	b->now.ms += HEAD_HOPE_MS;
-	deliver_all(b);
+	pass(b, HEAD_HOPE_MS);
 	assert_int_equal(json_integer_value(json_object_get(task(b, 3), "code")), 127);
 	assert_int_equal(ends(b, 3), 1);
 }
 
 /* The node's ranks may run until their lease is over. */
-TEST(work_of_a_node_that_is_not_heard_waits)
+BED_TEST(work_of_a_node_that_is_not_heard_waits)
 {
-	struct bed *b = bed_create();
 	uint32_t node;
 
 	b->away_ms = 50000;
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']}");
 	node = b->processes[1].node;
-	lose_head(b);
-	b->nodes[node].gone = true;
+	lose_head_and_node(b, node);
 	assert_int_equal(next_head(b, false).again, 1);
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, 1);
 	ask(b, "{'op':'why','id':1}");
 	assert_non_null(strstr(json_string_value(json_array_get(
 		json_object_get(b->answer, "reasons"), 0)), "waits for 50 s"));
-	b->now.ms += HEAD_HOPE_MS;
-	deliver_all(b);
+	pass(b, HEAD_HOPE_MS);
 	assert_int_equal(dvm_head_deadline(b->head), b->now.ms + 50000 - HEAD_HOPE_MS);
 	end_process(b, 1, SIGKILL);
-	b->now.ms += 50000 - HEAD_HOPE_MS;
-	deliver_all(b);
+	pass(b, 50000 - HEAD_HOPE_MS);
 	assert_int_equal(b->nprocesses, 2);
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
 }
 
-TEST(work_of_a_daemon_that_is_gone_does_not_wait)
+BED_TEST(work_of_a_daemon_that_is_gone_does_not_wait)
 {
-	struct bed *b = bed_create();
-
 	b->away_ms = 50000;
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a']}");
 	lose_head(b);
 	b->nodes[b->processes[1].node].gone = b->gone_for_sure = true;
 	end_process(b, 1, SIGKILL);
@@ -418,14 +352,12 @@ TEST(work_of_a_daemon_that_is_gone_does_not_wait)
 }
 
 /* The head after the next one calls it, too. */
-TEST(place_of_a_node_that_is_not_heard_is_known)
+BED_TEST(place_of_a_node_that_is_not_heard_is_known)
 {
 	struct dvm_address where;
-	struct bed *b = bed_create();
 
 	b->away_ms = 50000;
-	lose_head(b);
-	b->nodes[1].gone = true;
+	lose_head_and_node(b, 1);
 	next_head(b, false);
 	assert_true(dvm_head_is_unheard(b->head));
 	assert_string_equal(dvm_head_node_where(b->head, 1, &where), "n1");
@@ -436,39 +368,29 @@ TEST(place_of_a_node_that_is_not_heard_is_known)
 }
 
 /* The task ends when its ranks have: a client that hears of the end may go on. */
-TEST(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have)
+BED_TEST(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have)
 {
-	struct bed *b = bed_create();
-
 	b->away_ms = 50000;
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
-	lose_head(b);
-	b->nodes[b->processes[1].node].gone = true;
+	run(b, "{'argv':['a']}");
+	lose_head_and_node(b, b->processes[1].node);
 	next_head(b, false);
 	ask(b, "{'op':'cancel','ids':[1]}");
 	assert_string_equal(shown_state(b, 1), "queued");
 	end_process(b, 1, SIGKILL);
-	b->now.ms += 50000;
-	deliver_all(b);
+	pass(b, 50000);
 	assert_string_equal(shown_state(b, 1), "cancelled");
 	assert_int_equal(b->nprocesses, 1);
 }
 
 /* With `down` nobody waits for longer than ten seconds. */
-TEST(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head)
+BED_TEST(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head)
 {
-	struct bed *b = bed_create();
-
 	b->away_ms = 50000;
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
-	lose_head(b);
-	b->nodes[b->processes[1].node].gone = true;
+	run(b, "{'argv':['a']}");
+	lose_head_and_node(b, b->processes[1].node);
 	next_head(b, false);
 	ask(b, "{'op':'down','work':'cancel'}");
-	b->now.ms += 9999;
-	deliver_all(b);
+	pass(b, 9999);
 	assert_false(b->down);
 	b->now.ms++;
 	deliver_all(b);
@@ -478,42 +400,35 @@ TEST(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head)
 }
 
 /* Parts that are heard have ended, and the other one may still run. */
-TEST(task_of_which_a_part_is_not_heard_ends_when_that_has)
+BED_TEST(task_of_which_a_part_is_not_heard_ends_when_that_has)
 {
-	struct bed *b = bed_create();
 	uint32_t node;
 
 	b->away_ms = 50000;
 	b->once = true;
-	ask(b, SUBMIT "{'argv':['a'],'ranks':4,'cores':2}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'ranks':4,'cores':2}");
 	lose_head(b);
 	node = b->processes[1].node;
 	b->nodes[node].gone = true;
 	assert_int_equal(next_head(b, true).adopted, 1);
 	deliver_all(b);
-	end_killed(b);
-	deliver_all(b);
+	reap(b);
 	assert_string_equal(shown_state(b, 1), "queued");
 	for (int64_t i = 1; i <= b->nprocesses; i++)
 		if (b->processes[i].node == node)
 			end_process(b, i, SIGKILL);
-	b->now.ms += 50000;
-	deliver_all(b);
+	pass(b, 50000);
 	assert_string_equal(shown_state(b, 1), "failed");
 	assert_int_equal(ends(b, 1), 1);
 }
 
-TEST(task_to_be_run_once_fails_with_its_node)
+BED_TEST(task_to_be_run_once_fails_with_its_node)
 {
-	struct bed *b = bed_create();
 	uint32_t node;
 
 	b->once = true;
-	ask(b, SUBMIT "{'argv':['a']}]}");
-	deliver_all(b);
-	lose_head(b);
-	next_head(b, true);
+	run(b, "{'argv':['a']}");
+	change_head(b, true);
 	node = b->processes[1].node;
 	dvm_head_node_lost(b->head, node, "it is gone", b->now);
 	dvm_head_turn(b->head, b->now);
@@ -527,8 +442,7 @@ static void told_to_stop(bool now)
 	const struct dvm_msg stop = { .type = DVM_STOP, .stop.now = now };
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT "{'argv':['a'],'cores':4},{'argv':['b'],'cores':4},{'argv':['c'],'cores':4}]}");
-	deliver_all(b);
+	run(b, "{'argv':['a'],'cores':4},{'argv':['b'],'cores':4},{'argv':['c'],'cores':4}");
 	lose_head(b);
 	assert_int_equal(dvm_msg_pack(&b->nodes[0].down, &stop), 0);
 	deliver_down(&b->nodes[0]);

@@ -31,9 +31,8 @@ static size_t write_some(struct bed *b, struct fake_node *n, uint32_t part, size
 	return wrote;
 }
 
-TEST(task_whose_client_does_not_read_waits)
+BED_TEST(task_whose_client_does_not_read_waits)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 	size_t wrote;
 
@@ -50,9 +49,8 @@ TEST(task_whose_client_does_not_read_waits)
 	assert_true(write_some(b, n, 0, 10 * WINDOW) >= 10 * WINDOW);
 }
 
-TEST(small_pieces_count_more_than_their_bytes)
+BED_TEST(small_pieces_count_more_than_their_bytes)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 	size_t pieces = 0;
 
@@ -66,9 +64,8 @@ TEST(small_pieces_count_more_than_their_bytes)
 	assert_true(pieces <= WINDOW / DVM_OUTPUT_EXTRA);
 }
 
-TEST(task_whose_client_has_gone_does_not_wait)
+BED_TEST(task_whose_client_has_gone_does_not_wait)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	submit(b, FORWARD);
@@ -80,9 +77,8 @@ TEST(task_whose_client_has_gone_does_not_wait)
 	assert_true(write_some(b, n, 0, 10 * WINDOW) >= 10 * WINDOW);
 }
 
-TEST(end_does_not_wait_and_follows_the_output)
+BED_TEST(end_does_not_wait_and_follows_the_output)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 	size_t i;
 
@@ -91,8 +87,7 @@ TEST(end_does_not_wait_and_follows_the_output)
 	b->reads = false;
 	(void)write_some(b, n, 0, 100 * WINDOW);
 	dvm_node_output(n->node, 0, 2, "rest", 4); /* that the pipes hold */
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	assert_int_equal(number(end_of(b, 1), "code"), 0);
 	i = json_array_size(b->events);
 	assert_string_equal(text(json_array_get(b->events, i - 1), "ev"), "ended");
@@ -111,9 +106,8 @@ static int place_of(struct bed *b, const char *key, const char *value)
 	return -1;
 }
 
-TEST(other_messages_do_not_wait_behind_output)
+BED_TEST(other_messages_do_not_wait_behind_output)
 {
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	submit(b, "{'argv':['x'],'output':'forward','place':[{'node':'n0','cores':[0]}]}");
@@ -123,8 +117,7 @@ TEST(other_messages_do_not_wait_behind_output)
 	n->busy = true;
 	dvm_node_output(n->node, b->processes[1].part, 1, "output", 6);
 	end_process(b, 1, 0);
-	end_process(b, 2, 0);
-	deliver_all(b);
+	end_now(b, 2, 0);
 	assert_non_null(end_of(b, 2));
 	assert_int_equal(place_of(b, "data", "output"), -1);
 	assert_null(end_of(b, 1)); /* follows its output */
@@ -134,10 +127,9 @@ TEST(other_messages_do_not_wait_behind_output)
 	assert_int_equal(place_of(b, "data", "output"), (int)json_array_size(b->events) - 2);
 }
 
-TEST(node_that_leaves_sends_the_output_first)
+BED_TEST(node_that_leaves_sends_the_output_first)
 {
 	static const struct dvm_msg leave = { .type = DVM_LEAVE };
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	submit(b, FORWARD);
@@ -154,10 +146,9 @@ TEST(node_that_leaves_sends_the_output_first)
 	assert_non_null(end_of(b, 1));
 }
 
-TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
+BED_TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	submit(b, FORWARD);
@@ -176,10 +167,9 @@ TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
 	assert_int_equal(n->up.count, 2); /* REGISTER and HELD, and this */
 }
 
-TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
+BED_TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
-	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
 	submit(b, FORWARD);
@@ -196,18 +186,15 @@ TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
 }
 
 /* Each of these parts is the last on its node when it has begun. */
-TEST(client_with_many_windows_gets_small_ones)
+BED_TEST(client_with_many_windows_gets_small_ones)
 {
-	struct bed *b = bed_create(100);
-
 	for (int64_t i = 1; i <= 16; i++) {
 		submit(b, "{'argv':['x'],'output':'forward','cores':0}");
 		assert_int_equal(node_of(b, i)->limit, WINDOW - DVM_OUTPUT_EXTRA);
 	}
 	submit(b, "{'argv':['x'],'output':'forward','cores':0}");
 	assert_int_equal(node_of(b, 17)->limit, DVM_WINDOW_MIN - DVM_OUTPUT_EXTRA);
-	end_process(b, 1, 0);
-	deliver_all(b);
+	end_now(b, 1, 0);
 	submit(b, "{'argv':['x'],'output':'forward','cores':0}");
 	assert_int_equal(node_of(b, 18)->limit, WINDOW - DVM_OUTPUT_EXTRA);
 }
@@ -251,22 +238,19 @@ static void end_tasks(struct bed *b, int64_t tasks)
 		for (uint32_t fd = 1; fd <= 2; fd++)
 			dvm_node_output(node_of(b, i)->node, b->processes[i].part, (int)fd,
 					out, sizeof(out));
-		end_process(b, i, 0);
-		deliver_all(b);
+		end_now(b, i, 0);
 	}
 }
 
-TEST(many_results_come_in_several_events)
+TEST_ON(many_results_come_in_several_events, struct bed *b, bed_create(1000))
 {
 	const int64_t tasks = 400; /* with 8 KiB each */
-	struct bed *b = bed_create(1000);
 	size_t events = 0, results = 0, i;
 	json_t *e;
 
 	end_tasks(b, tasks);
 	json_array_clear(b->events);
-	ask(b, "{'op':'wait','unwaited':true}");
-	deliver_all(b);
+	request(b, "{'op':'wait','unwaited':true}");
 	json_array_foreach(b->events, i, e) {
 		events += !strcmp(text(e, "ev"), "ended");
 		results += json_array_size(json_object_get(e, "tasks"));
@@ -276,9 +260,8 @@ TEST(many_results_come_in_several_events)
 	assert_true(events >= 3);
 }
 
-TEST(why_names_output_that_is_not_read)
+BED_TEST(why_names_output_that_is_not_read)
 {
-	struct bed *b = bed_create(100);
 	json_t *reasons;
 
 	submit(b, FORWARD);

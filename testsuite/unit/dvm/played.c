@@ -96,6 +96,17 @@ void played_end(struct played *p)
 	json_decref(p->answer);
 }
 
+static void end_new(void *bed)
+{
+	played_end(bed);
+	free(bed);
+}
+
+void *played_new(size_t size)
+{
+	return unit_at_end(end_new, calloc(1, size));
+}
+
 struct dvm_resumed played_next_head(struct played *p, size_t len, bool once, uint32_t lost)
 {
 	struct journal_reader in;

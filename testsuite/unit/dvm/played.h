@@ -45,6 +45,8 @@ struct played {
  */
 void played_start(struct played *p, const struct dvm_head_ops *ops, bool journal);
 void played_end(struct played *p);
+/* A bed of this size, which is zero, and ends with the test. It begins with a struct played. */
+void *played_new(size_t size);
 /*
  * The head is lost, and another one goes on with the first `len` bytes of the journal,
  * after it has lost its first `lost` nodes.

@@ -43,17 +43,9 @@ static void on_message(void *bed, uint32_t node, const struct dvm_msg *m)
 		launched(bed, node, &m->launch);
 }
 
-static void bed_destroy(void *bed)
-{
-	struct bed *b = bed;
-
-	played_end(&b->p);
-	free(b);
-}
-
 struct bed *bed_create_as(bool once)
 {
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(NODES);
 	b->p.options.max_waiting = TASKS;
@@ -62,7 +54,7 @@ struct bed *bed_create_as(bool once)
 	b->p.message = on_message;
 	b->p.event = on_event;
 	played_start(&b->p, NULL, true);
-	return unit_at_end(bed_destroy, b);
+	return b;
 }
 
 struct bed *bed_create(void)

@@ -39,6 +39,7 @@ struct bed {
 
 /* A bed ends with its test. */
 struct bed *bed_create(void);
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create())
 struct bed *bed_create_as(bool once);
 /* Another head goes on with the first `len` bytes of the journal. */
 struct dvm_resumed another_head(struct bed *b, size_t len, bool once);

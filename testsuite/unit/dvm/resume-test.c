@@ -4,9 +4,8 @@
 
 #include <stdlib.h>
 
-TEST(ended_tasks_stay_ended_and_the_others_go_on)
+BED_TEST(ended_tasks_stay_ended_and_the_others_go_on)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
 	ask(&b->p, SUBMIT "{'argv':['a'],'cores':3},{'argv':['b'],'cores':3},{'argv':['c'],'cores':3,'name':'last'}]}");
@@ -51,9 +50,8 @@ static json_t *shown(struct bed *b, int id)
 	return json_object_get(b->p.answer, "task");
 }
 
-TEST(output_of_ended_tasks_is_in_the_journal)
+BED_TEST(output_of_ended_tasks_is_in_the_journal)
 {
-	struct bed *b = bed_create();
 	json_t *task;
 
 	ask(&b->p, "{'op':'submit','profile':{'id':'o','cwd':'/','env':{},'outputs':'/outputs'},"
@@ -75,10 +73,9 @@ TEST(output_of_ended_tasks_is_in_the_journal)
 }
 
 /* So that the journal of tasks that print much does not grow without a limit. */
-TEST(smaller_journal_has_the_output_of_the_last_tasks_only)
+BED_TEST(smaller_journal_has_the_output_of_the_last_tasks_only)
 {
 	static char out[DVM_TAIL_MAX];
-	struct bed *b = bed_create();
 	const int tasks = 1200; /* with 8 KiB each */
 
 	memset(out, 'x', sizeof(out));
@@ -94,9 +91,8 @@ TEST(smaller_journal_has_the_output_of_the_last_tasks_only)
 	assert_int_equal(json_string_length(json_object_get(shown(b, tasks), "out")), sizeof(out));
 }
 
-TEST(running_task_with_once_is_lost_with_its_head)
+BED_TEST(running_task_with_once_is_lost_with_its_head)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
 	ask(&b->p, SUBMIT "{'argv':['a'],'cores':3},{'argv':['b'],'cores':3},{'argv':['c'],'cores':3}]}");
@@ -110,10 +106,8 @@ TEST(running_task_with_once_is_lost_with_its_head)
 	assert_each_has_ended_once(b);
 }
 
-TEST(the_last_line_that_was_taken_is_known)
+BED_TEST(the_last_line_that_was_taken_is_known)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a'],'line':4},{'argv':['b'],'line':7},{'argv':[],'line':8}]}");
 	b->p.full = true;
 	ask(&b->p, SUBMIT "{'argv':['c'],'line':9}]}");
@@ -129,10 +123,8 @@ TEST(the_last_line_that_was_taken_is_known)
 	assert_int_equal(number(b, "tasks"), 0);
 }
 
-TEST(retries_of_a_failed_task_are_made_also_with_once)
+TEST_ON(retries_of_a_failed_task_are_made_also_with_once, struct bed *b, bed_create_as(true))
 {
-	struct bed *b = bed_create_as(true);
-
 	ask(&b->p, SUBMIT "{'argv':['a'],'retries':1},{'argv':['b']}]}");
 	end_task(b, 1, 1 << 8);
 	end_task(b, 2, 1 << 8);
@@ -145,10 +137,8 @@ TEST(retries_of_a_failed_task_are_made_also_with_once)
 }
 
 /* Daemons that were cut off from their head run ranks until their lease is over. */
-TEST(started_task_waits_where_nobody_knows_its_daemon)
+BED_TEST(started_task_waits_where_nobody_knows_its_daemon)
 {
-	struct bed *b = bed_create();
-
 	b->p.options.away_ms = 50000;
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
 	assert_int_equal(next_head(b).again, 1);
@@ -166,10 +156,8 @@ TEST(started_task_waits_where_nobody_knows_its_daemon)
 }
 
 /* A client that hears of its loss may run it again. */
-TEST(task_to_be_run_once_is_lost_when_its_ranks_have_ended)
+BED_TEST(task_to_be_run_once_is_lost_when_its_ranks_have_ended)
 {
-	struct bed *b = bed_create();
-
 	b->p.options.away_ms = 50000;
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b'],'ranks':%d}]}", NODES * CORES,
 	    NODES * CORES);
@@ -183,10 +171,8 @@ TEST(task_to_be_run_once_is_lost_when_its_ranks_have_ended)
 	assert_int_equal(b->known[1].launches, 1);
 }
 
-TEST(started_task_does_not_wait_after_a_head_that_left_no_rank)
+BED_TEST(started_task_does_not_wait_after_a_head_that_left_no_rank)
 {
-	struct bed *b = bed_create();
-
 	b->p.options.away_ms = 50000;
 	ask(&b->p, SUBMIT "{'argv':['a']}]}");
 	dvm_head_stop(b->p.head, b->p.now);
@@ -201,10 +187,8 @@ TEST(started_task_does_not_wait_after_a_head_that_left_no_rank)
 }
 
 /* The second head has waited for nothing yet when it is told to end. */
-TEST(head_that_waits_for_ranks_does_not_say_that_none_is_left)
+BED_TEST(head_that_waits_for_ranks_does_not_say_that_none_is_left)
 {
-	struct bed *b = bed_create();
-
 	b->p.options.away_ms = 50000;
 	ask(&b->p, SUBMIT "{'argv':['a']}]}");
 	next_head(b);
@@ -215,10 +199,8 @@ TEST(head_that_waits_for_ranks_does_not_say_that_none_is_left)
 	assert_int_equal(b->known[1].launches, 1);
 }
 
-TEST(cancelled_tasks_are_not_run_again)
+BED_TEST(cancelled_tasks_are_not_run_again)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a']}]}");
 	ask(&b->p, "{'op':'cancel','ids':[1]}");
 	next_head(b);
@@ -227,20 +209,16 @@ TEST(cancelled_tasks_are_not_run_again)
 	assert_each_has_ended_once(b);
 }
 
-TEST(tasks_tied_to_a_client_end_with_the_head)
+BED_TEST(tasks_tied_to_a_client_end_with_the_head)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a']}],'tied':true}");
 	next_head(b);
 	assert_int_equal(b->nparts, 0);
 	assert_each_has_ended_once(b);
 }
 
-TEST(tries_are_counted_over_heads)
+BED_TEST(tries_are_counted_over_heads)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a'],'retries':2}]}");
 	end_part(b, 0, 1);
 	next_head(b);
@@ -252,10 +230,8 @@ TEST(tries_are_counted_over_heads)
 	assert_each_has_ended_once(b);
 }
 
-TEST(a_full_disk_harms_nothing_that_runs)
+BED_TEST(a_full_disk_harms_nothing_that_runs)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a'],'cores':3},{'argv':['b'],'cores':3},{'argv':['c'],'cores':3}]}");
 	b->p.full = true;
 	ask(&b->p, SUBMIT "{'argv':['d']},{'argv':['e']}]}");
@@ -279,9 +255,8 @@ TEST(a_full_disk_harms_nothing_that_runs)
 	assert_each_has_ended_once(b);
 }
 
-TEST(a_start_that_is_not_written_does_not_happen)
+BED_TEST(a_start_that_is_not_written_does_not_happen)
 {
-	struct bed *b = bed_create();
 	const char *submit = SUBMIT "{'argv':['a']},{'argv':['b']}]}";
 
 	ask(&b->p, "{'op':'drain','node':'n0'}");
@@ -298,10 +273,8 @@ TEST(a_start_that_is_not_written_does_not_happen)
 	assert_each_has_ended_once(b);
 }
 
-TEST(a_dvm_without_room_for_its_journal_ends_all_the_same)
+BED_TEST(a_dvm_without_room_for_its_journal_ends_all_the_same)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a']}]}");
 	b->p.full = true;
 	ask(&b->p, "{'op':'down','work':'wait'}");
@@ -310,9 +283,8 @@ TEST(a_dvm_without_room_for_its_journal_ends_all_the_same)
 	assert_int_equal(b->known[1].told, 0); /* the journal does not have that end */
 }
 
-TEST(tasks_wait_for_another_head_when_all_nodes_go)
+BED_TEST(tasks_wait_for_another_head_when_all_nodes_go)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':6},{'argv':['b']}]}");
@@ -328,9 +300,8 @@ TEST(tasks_wait_for_another_head_when_all_nodes_go)
 	assert_int_equal(found.queued, 2);
 }
 
-TEST(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes)
+BED_TEST(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes)
 {
-	struct bed *b = bed_create();
 	struct dvm_resumed found;
 
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
@@ -349,10 +320,8 @@ TEST(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes)
 	assert_each_has_ended_once(b);
 }
 
-TEST(task_too_large_for_the_nodes_of_the_next_head_ends)
+BED_TEST(task_too_large_for_the_nodes_of_the_next_head_ends)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
 	b->lost = 1;
 	next_head(b);
@@ -363,10 +332,8 @@ TEST(task_too_large_for_the_nodes_of_the_next_head_ends)
 	assert_int_equal(status(&b->p, "ended"), 1);
 }
 
-TEST(a_task_for_which_too_few_nodes_are_left_ends)
+BED_TEST(a_task_for_which_too_few_nodes_are_left_ends)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':6}]}");
 	dvm_head_node_lost(b->p.head, 0, "the test has", b->p.now);
 	b->nparts = 0;
@@ -381,9 +348,8 @@ TEST(a_task_for_which_too_few_nodes_are_left_ends)
 }
 
 /* The end of a journal that was cut is that of an earlier moment. */
-TEST(a_journal_cut_anywhere_is_gone_on_with)
+BED_TEST(a_journal_cut_anywhere_is_gone_on_with)
 {
-	struct bed *b = bed_create();
 	size_t len;
 
 	ask(&b->p, SUBMIT "{'argv':['a'],'cores':3},{'argv':['b'],'cores':3},{'argv':['c'],'retries':1}]}");
@@ -440,9 +406,8 @@ static void assert_ended_on(struct bed *b, int which, uint32_t rank, const char 
 	assert_memory_equal(e.node.data, node, e.node.len);
 }
 
-TEST(a_journal_says_what_there_is_and_where_tasks_end)
+BED_TEST(a_journal_says_what_there_is_and_where_tasks_end)
 {
-	struct bed *b = bed_create();
 	const char *node;
 
 	ask(&b->p, SUBMIT "{'argv':['a'],'ranks':5}]}");

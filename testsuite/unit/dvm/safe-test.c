@@ -49,20 +49,12 @@ static void client_break(void *arg, uint32_t client)
 	((struct bed *)arg)->breaks++;
 }
 
-static void bed_destroy(void *bed)
-{
-	struct bed *b = bed;
-
-	played_end(&b->p);
-	free(b);
-}
-
 static struct bed *create(bool journal, bool once, bool fast)
 {
 	static const struct dvm_head_ops ops = {
 		.client_send = client_send, .client_break = client_break,
 	};
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(1);
 	b->p.options.keeps = journal;
@@ -72,13 +64,16 @@ static struct bed *create(bool journal, bool once, bool fast)
 	b->p.message = on_message;
 	played_start(&b->p, &ops, journal);
 	dvm_head_client_opened(b->p.head, OTHER);
-	return unit_at_end(bed_destroy, b);
+	return b;
 }
 
 static struct bed *bed_create(bool once, bool fast)
 {
 	return create(true, once, fast);
 }
+
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create(false, false))
+#define ONCE_TEST(name) TEST_ON(name, struct bed *b, bed_create(true, false))
 
 static void ask_as(struct bed *b, uint32_t client, const char *fmt, ...)
 {
@@ -121,10 +116,8 @@ static bool says(const char *where, const char *what)
 
 /* ---- tests ---- */
 
-TEST(a_submit_is_answered_when_it_is_safe)
+BED_TEST(a_submit_is_answered_when_it_is_safe)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	assert_int_equal(b->p.wait, DURABLE_NOW);
 	assert_string_equal(b->said, "");
@@ -146,10 +139,8 @@ TEST(head_without_a_journal_writes_nothing)
 }
 
 /* The answer's number could be taken for safe: the submit must be, and no later record. */
-TEST(nothing_passes_an_answer_that_waits)
+BED_TEST(nothing_passes_an_answer_that_waits)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	ask_as(b, CLIENT, "{'op':'status'}");
 	ask_as(b, OTHER, "{'op':'status'}");
@@ -159,10 +150,8 @@ TEST(nothing_passes_an_answer_that_waits)
 	assert_true(strstr(b->said, "\"submitted\"") < strstr(b->said, "\"status\""));
 }
 
-TEST(an_end_is_told_when_it_is_safe)
+BED_TEST(an_end_is_told_when_it_is_safe)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
 	make_all_safe(b);
 	b->p.wait = DURABLE_LATER;
@@ -180,10 +169,8 @@ TEST(an_end_is_told_when_it_is_safe)
 }
 
 /* An answer that says how many have ended is of those ends, too. */
-TEST(a_wait_for_all_that_have_ended_waits_for_the_disk)
+BED_TEST(a_wait_for_all_that_have_ended_waits_for_the_disk)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	make_all_safe(b);
 	end_task(b, 1);
@@ -195,19 +182,16 @@ TEST(a_wait_for_all_that_have_ended_waits_for_the_disk)
 	assert_true(says(b->other, "\"ok\""));
 }
 
-TEST(the_end_of_a_task_of_run_is_told_at_once)
+BED_TEST(the_end_of_a_task_of_run_is_told_at_once)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}],'tied':true}");
 	make_all_safe(b);
 	end_task(b, 1);
 	assert_true(says(b->said, "\"ended\""));
 }
 
-TEST(nodes_hear_done_when_the_end_is_safe)
+BED_TEST(nodes_hear_done_when_the_end_is_safe)
 {
-	struct bed *b = bed_create(false, false);
 	uint64_t first;
 
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']},{'argv':['b']},{'argv':['c']}]}");
@@ -223,17 +207,14 @@ TEST(nodes_hear_done_when_the_end_is_safe)
 	assert_int_equal(b->dones, 3);
 }
 
-TEST(a_task_is_launched_when_its_start_is_written)
+BED_TEST(a_task_is_launched_when_its_start_is_written)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	assert_int_equal(b->launches, 1);
 }
 
-TEST(with_once_a_task_is_launched_when_its_start_is_safe)
+ONCE_TEST(with_once_a_task_is_launched_when_its_start_is_safe)
 {
-	struct bed *b = bed_create(true, false);
 	uint64_t first;
 
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
@@ -247,10 +228,8 @@ TEST(with_once_a_task_is_launched_when_its_start_is_safe)
 	assert_int_equal(b->launches, 2);
 }
 
-TEST(a_task_that_is_cancelled_before_its_start_is_safe_ends)
+ONCE_TEST(a_task_that_is_cancelled_before_its_start_is_safe_ends)
 {
-	struct bed *b = bed_create(true, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	ask_as(b, CLIENT, "{'op':'cancel','ids':[1]}");
 	make_all_safe(b);
@@ -273,10 +252,8 @@ TEST(with_fast_nothing_waits_for_the_disk)
 	assert_int_equal(b->p.wait, DURABLE_LATER);
 }
 
-TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
+BED_TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, "{'op':'drain','node':'n0'}");
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	dvm_head_journal_failed(b->p.head, -EIO);
@@ -296,10 +273,8 @@ TEST(while_nothing_can_be_made_safe_nothing_is_taken_or_started)
 }
 
 /* A client that waits for the end of a task, and one that asks later for it. */
-TEST(clients_that_wait_for_the_disk_are_told_why)
+BED_TEST(clients_that_wait_for_the_disk_are_told_why)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	make_all_safe(b);
 	end_task(b, 1);
@@ -316,10 +291,8 @@ TEST(clients_that_wait_for_the_disk_are_told_why)
 }
 
 /* Such a client does not wait for answers that it will not get. */
-TEST(a_client_for_which_there_is_no_memory_is_broken_off)
+BED_TEST(a_client_for_which_there_is_no_memory_is_broken_off)
 {
-	struct bed *b = bed_create(false, false);
-
 	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
 	refuse = true;
 	for (unsigned i = 0; i < 1000 && !b->breaks; i++)

@@ -10,51 +10,41 @@ static void stand_still(struct bed *b, bool still)
 		b->nodes[i].still = still;
 }
 
-TEST(ranks_that_are_being_started_are_signalled)
+BED_TEST(ranks_that_are_being_started_are_signalled)
 {
-	struct bed *b = bed_create(100);
-
 	stand_still(b, true);
 	submit(b, "{'argv':['x'],'ranks':2}");
 	assert_int_equal(b->nprocesses, 2);
-	ask(b, "{'op':'cancel','ids':[1]}");
-	deliver_all(b);
+	request(b, "{'op':'cancel','ids':[1]}");
 	assert_true(b->processes[1].told && b->processes[2].told);
 	stand_still(b, false);
 	end_process(b, 1, SIGTERM);
-	end_process(b, 2, SIGTERM);
-	deliver_all(b);
+	end_now(b, 2, SIGTERM);
 	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
 }
 
 /* One rank of two could be started, and the task is cancelled before the node hears that. */
-TEST(cancelled_start_is_not_tried_again)
+BED_TEST(cancelled_start_is_not_tried_again)
 {
-	struct bed *b = bed_create(100);
-
 	b->is_full[0] = true;
 	b->room[0] = 1;
 	stand_still(b, true);
 	submit(b, "{'argv':['x'],'ranks':2,'place':[{'node':'n0','cores':[0]},"
 	       "{'node':'n0','cores':[1]}]}");
 	assert_int_equal(b->nprocesses, 1);
-	ask(b, "{'op':'cancel','ids':[1]}");
-	deliver_all(b);
+	request(b, "{'op':'cancel','ids':[1]}");
 	stand_still(b, false);
 	b->is_full[0] = false;
 	pass(b, 100);
 	pass(b, 2000);
 	assert_int_equal(b->nprocesses, 1);
-	end_process(b, 1, SIGTERM);
-	deliver_all(b);
+	end_now(b, 1, SIGTERM);
 	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
 	assert_int_equal(free_cores(b), NODES * CORES);
 }
 
-TEST(time_limit_counts_from_the_start)
+BED_TEST(time_limit_counts_from_the_start)
 {
-	struct bed *b = bed_create(100);
-
 	stand_still(b, true);
 	submit(b, "{'argv':['x'],'time':10}");
 	pass(b, 9000);
@@ -67,10 +57,9 @@ TEST(time_limit_counts_from_the_start)
 }
 
 /* The host stands still: what it is to start is bounded, and the rest waits. */
-TEST(node_asks_for_a_limited_number_of_starts)
+TEST_ON(node_asks_for_a_limited_number_of_starts, struct bed *b, bed_create(1000))
 {
 	const int tasks = NODES * STARTS_MAX + 10;
-	struct bed *b = bed_create(1000);
 
 	stand_still(b, true);
 	for (int i = 0; i < tasks; i++)
@@ -80,17 +69,14 @@ TEST(node_asks_for_a_limited_number_of_starts)
 	deliver_all(b);
 	assert_int_equal(b->nprocesses, tasks);
 	for (int i = 1; i <= tasks; i++) {
-		end_process(b, i, 0);
-		deliver_all(b);
+		end_now(b, i, 0);
 		assert_int_equal(number(end_of(b, i), "code"), 0);
 	}
 }
 
 /* Its parts elsewhere would wait for ever. */
-TEST(task_over_nodes_does_not_wait_for_a_host_that_stands_still)
+TEST_ON(task_over_nodes_does_not_wait_for_a_host_that_stands_still, struct bed *b, bed_create(1000))
 {
-	struct bed *b = bed_create(1000);
-
 	b->nodes[0].still = true;
 	for (int i = 0; i < STARTS_MAX; i++)
 		submit(b, "{'argv':['x'],'cores':0,'place':[{'node':'n0','cores':[]}]}");

@@ -28,17 +28,9 @@ static void on_message(void *arg, uint32_t node, const struct dvm_msg *m)
 	b->nasked++;
 }
 
-static void bed_destroy(void *bed)
-{
-	struct bed *b = bed;
-
-	played_end(&b->p);
-	free(b);
-}
-
 static struct bed *bed_create(void)
 {
-	struct bed *b = calloc(1, sizeof(*b));
+	struct bed *b = played_new(sizeof(*b));
 
 	b->p.options = usual_options(NODES);
 	b->p.options.queue.window = 3;
@@ -46,8 +38,10 @@ static struct bed *bed_create(void)
 	b->p.message = on_message;
 	played_start(&b->p, NULL, true);
 	assert_int_equal(dvm_head_add_counter(b->p.head, "licence", 1), 0);
-	return unit_at_end(bed_destroy, b);
+	return b;
 }
+
+#define BED_TEST(name) TEST_ON(name, struct bed *b, bed_create())
 
 #define SUBMIT(tasks)                                                            \
 	"{'op':'submit','profile':{'id':'p','cwd':'/','env':{}},'tasks':[" tasks "]}"
@@ -113,10 +107,8 @@ TEST(why_names_what_a_task_lacks)
 	}
 }
 
-TEST(why_names_the_tasks_ahead)
+BED_TEST(why_names_the_tasks_ahead)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':8}"));
 	ask(&b->p, SUBMIT("{'argv':['x'],'cores':3},{'argv':['x'],'priority':1},"
 		      "{'argv':['x']}"));
@@ -129,10 +121,8 @@ TEST(why_names_the_tasks_ahead)
 }
 
 /* A running rank keeps a core, so that the second task never fits; others pass it. */
-TEST(a_task_that_is_passed_too_long_holds_the_others)
+BED_TEST(a_task_that_is_passed_too_long_holds_the_others)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8}"));
 	b->p.now.ms += 1001;
 	ask(&b->p, SUBMIT("{'argv':['x']}"));
@@ -141,10 +131,8 @@ TEST(a_task_that_is_passed_too_long_holds_the_others)
 		"the task would fit, but all slots are reserved for task 2, which has waited longer than --patience (1 s)");
 }
 
-TEST(a_task_behind_too_many_is_said)
+BED_TEST(a_task_behind_too_many_is_said)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8},"
 		      "{'argv':['x'],'ranks':8},{'argv':['x'],'ranks':8},"
 		      "{'argv':['x'],'ranks':8},{'argv':['x']}"));
@@ -153,10 +141,8 @@ TEST(a_task_behind_too_many_is_said)
 		"the task would fit, but at most 3 tasks may pass a waiting one");
 }
 
-TEST(a_journal_that_cannot_be_written_is_a_reason)
+BED_TEST(a_journal_that_cannot_be_written_is_a_reason)
 {
-	struct bed *b = bed_create();
-
 	ask(&b->p, SUBMIT("{'argv':['x'],'ranks':8},{'argv':['x']}"));
 	b->p.full = true;
 	ask(&b->p, "{'op':'cancel','ids':[1]}"); /* is to be written down */
@@ -177,10 +163,9 @@ static void tell(struct bed *b, uint32_t node, const struct dvm_told *told)
 }
 
 /* Each node is asked once, and what it tells reaches who asked. */
-TEST(nodes_of_a_task_that_runs_are_asked)
+BED_TEST(nodes_of_a_task_that_runs_are_asked)
 {
 	const struct dvm_rank rank = { 1, 4711, 'S', 2500000 };
-	struct bed *b = bed_create();
 	struct dvm_told told = { .what = DVM_TOLD_RANKS, .pmi = true };
 	struct buf ranks;
 	json_t *r;
@@ -210,9 +195,8 @@ TEST(nodes_of_a_task_that_runs_are_asked)
 /*
  * A head drops answers about a task that is none of its own, or about an earlier try.
  */
-TEST(answers_about_other_tasks_are_dropped)
+BED_TEST(answers_about_other_tasks_are_dropped)
 {
-	struct bed *b = bed_create();
 	struct dvm_told told = { .what = DVM_TOLD_RANKS };
 	json_t *before;
 
