@@ -39,13 +39,11 @@ static void connect_client(struct net *n)
 static void assert_admitted(struct net *n, int status)
 {
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_true(hear(&n->nodes[0], &m));
 	assert_int_equal(m.type, PMIX_MSG_ADMITTED);
 	assert_int_equal(m.id, 7);
 	assert_int_equal(m.status, status);
-	buf_free(&b);
 }
 
 /* The program that serves PMIx is there, and process 100 of rank 0 uses PMI. */
@@ -106,10 +104,8 @@ TEST(pmix_client_after_the_end_of_pmi_is_admitted)
 	assert_int_equal(n->nodes[0].looks, 1);
 }
 
-TEST(both_clients_of_pmix_are_named)
+NET_TEST(both_clients_of_pmix_are_named)
 {
-	struct net *n = net_create(NULL);
-
 	hello(&n->nodes[0]);
 	connect_client(n);
 	ask(n, true);
@@ -124,9 +120,8 @@ TEST(both_clients_of_pmix_are_named)
 	assert_int_equal(n->reports, 1);
 }
 
-TEST(pmi_of_another_process_is_refused_beside_pmix)
+NET_TEST(pmi_of_another_process_is_refused_beside_pmix)
 {
-	struct net *n = net_create(NULL);
 	const char *answer;
 
 	hello(&n->nodes[0]);
@@ -141,10 +136,8 @@ TEST(pmi_of_another_process_is_refused_beside_pmix)
 	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "another_process"));
 }
 
-TEST(process_that_uses_pmix_may_use_pmi)
+NET_TEST(process_that_uses_pmix_may_use_pmi)
 {
-	struct net *n = net_create(NULL);
-
 	hello(&n->nodes[0]);
 	connect_client(n);
 	assert_null(say_as(n, 100, INIT));
@@ -153,10 +146,8 @@ TEST(process_that_uses_pmix_may_use_pmi)
 	assert_non_null(strstr(say_as(n, 100, "cmd=get_maxes"), "cmd=maxes"));
 }
 
-TEST(pmi_after_the_death_of_the_pmix_client_is_admitted)
+NET_TEST(pmi_after_the_death_of_the_pmix_client_is_admitted)
 {
-	struct net *n = net_create(NULL);
-
 	hello(&n->nodes[0]);
 	connect_client(n);
 	assert_null(say_as(n, 200, INIT));

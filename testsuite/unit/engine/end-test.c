@@ -17,6 +17,8 @@ static struct net *create(void)
 	return net_create(&ending);
 }
 
+#define END_TEST(name) TEST_ON(name, struct net *n, create())
+
 static void lose_rank_3(struct net *n)
 {
 	pmi_server_client_exit(n->nodes[0].server, net_slot_of(n, 3), &CODE_5);
@@ -53,20 +55,16 @@ static void assert_nobody_is_answered(struct net *n)
 			assert_null(net_read(n, r));
 }
 
-TEST(no_rank_hears_of_the_failure_that_ends_the_step)
+END_TEST(no_rank_hears_of_the_failure_that_ends_the_step)
 {
-	struct net *n = create();
-
 	fence_without_rank_3(n);
 	lose_rank_3(n);
 	assert_ended_once(n);
 	assert_nobody_is_answered(n);
 }
 
-TEST(later_requests_get_no_failure_before_the_step_ends)
+END_TEST(later_requests_get_no_failure_before_the_step_ends)
 {
-	struct net *n = create();
-
 	fence_without_rank_3(n);
 	lose_rank_3(n);
 	assert_null(net_pmi2(n, 4, "cmd=ring;ring-count=1;ring-left=a;"
@@ -75,10 +73,8 @@ TEST(later_requests_get_no_failure_before_the_step_ends)
 }
 
 /* The end may be harmless, if the program goes on without the rank. */
-TEST(the_end_of_a_rank_ends_no_step)
+END_TEST(the_end_of_a_rank_ends_no_step)
 {
-	struct net *n = create();
-
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		if (r != 3)
 			net_init2(n, r);
@@ -98,10 +94,8 @@ static void answer_all(struct net *n)
 }
 
 /* Each is told what has failed for it, once; what fails later is told at once. */
-TEST(a_step_that_does_not_end_tells_its_ranks)
+END_TEST(a_step_that_does_not_end_tells_its_ranks)
 {
-	struct net *n = create();
-
 	fence_without_rank_3(n);
 	lose_rank_3(n);
 	answer_all(n);
@@ -120,10 +114,9 @@ TEST(a_step_that_does_not_end_tells_its_ranks)
 }
 
 /* A rank that is killed meanwhile takes what it waits for with it. */
-TEST(killed_ranks_get_no_answer)
+END_TEST(killed_ranks_get_no_answer)
 {
 	const struct pmi_exit killed = { .status = 9, .by_launcher = true };
-	struct net *n = create();
 
 	fence_without_rank_3(n);
 	lose_rank_3(n);

@@ -15,9 +15,8 @@ static void init_all(struct net *n)
 		net_init_ext(n, r, 0);
 }
 
-TEST(regions_are_offered_and_passed)
+NET_TEST(regions_are_offered_and_passed)
 {
-	struct net *n = net_create(NULL);
 	struct region *r;
 	const char *answer;
 	char *size;
@@ -46,9 +45,8 @@ TEST(no_region_is_offered_without_one)
 	assert_int_equal(n->ranks[1].fd, -1);
 }
 
-TEST(records_of_any_size_are_fenced)
+NET_TEST(records_of_any_size_are_fenced)
 {
-	struct net *n = net_create(NULL);
 	struct region *region;
 	const char *value;
 	char big[3000];
@@ -79,10 +77,8 @@ TEST(records_of_any_size_are_fenced)
 	buf_free(&b);
 }
 
-TEST(malformed_records_are_refused)
+NET_TEST(malformed_records_are_refused)
 {
-	struct net *n = net_create(NULL);
-
 	net_init_ext(n, 0, 0);
 	assert_string_equal(net_pmi2_bytes(n, 0, EXT_CMD_PUT, EXT_KEY_RECORDS,
 					   "\377\377\377\377xxxx", 8),
@@ -146,10 +142,9 @@ static void check_gathers(struct net *n)
 	}
 }
 
-TEST(gathers_come_in_rank_order)
+NET_TEST(gathers_come_in_rank_order)
 {
 	const struct net_options heap = {.heap = true};
-	struct net *n = net_create(NULL);
 
 	check_gathers(n);
 	unit_end(n);
@@ -157,9 +152,8 @@ TEST(gathers_come_in_rank_order)
 	check_gathers(n);
 }
 
-TEST(space_of_a_gather_is_given_back_by_all)
+NET_TEST(space_of_a_gather_is_given_back_by_all)
 {
-	struct net *n = net_create(NULL);
 	struct region_writer *w = n->nodes[1].region;
 	size_t before = region_writer_used(w);
 	char *offset, body[100];
@@ -189,9 +183,8 @@ static void fence_all(struct net *n)
  * A fence leaves that work, until no rank waits for another collective; whenever
  * it is done, every key is found.
  */
-TEST(indexes_are_joined_when_all_is_quiet)
+NET_TEST(indexes_are_joined_when_all_is_quiet)
 {
-	struct net *n = net_create(NULL);
 	struct net_node *node = &n->nodes[1];
 	struct region_writer *w = node->region;
 
@@ -245,9 +238,8 @@ static struct net *create_untidy(void)
 }
 
 /* A put tells that there will be a fence. */
-TEST(a_put_asks_for_it_soon)
+TEST_ON(a_put_asks_for_it_soon, struct net *n, create_untidy())
 {
-	struct net *n = create_untidy();
 	struct net_node *node = &n->nodes[1];
 
 	assert_int_equal(node->tidies_soon, 0);
@@ -264,9 +256,8 @@ TEST(a_put_asks_for_it_soon)
 }
 
 /* Nobody would look up what is joined then. */
-TEST(nothing_is_joined_when_ranks_leave)
+TEST_ON(nothing_is_joined_when_ranks_leave, struct net *n, create_untidy())
 {
-	struct net *n = create_untidy();
 	struct net_node *node = &n->nodes[1];
 
 	net_pmi2(n, 1, "cmd=finalize;"); /* the first of this node */
@@ -282,10 +273,8 @@ TEST(nothing_is_joined_when_ranks_leave)
 }
 
 /* Another program may use the same connection afterwards. */
-TEST(finalize_is_not_answered_if_the_rank_wants_none)
+NET_TEST(finalize_is_not_answered_if_the_rank_wants_none)
 {
-	struct net *n = net_create(NULL);
-
 	net_init_ext(n, 1, 0);
 	assert_null(net_pmi2(n, 1, "cmd=finalize;pmi2x-silent=TRUE;"));
 	net_init_ext(n, 1, 0);
@@ -294,7 +283,7 @@ TEST(finalize_is_not_answered_if_the_rank_wants_none)
 	assert_non_null(net_pmi2(n, 2, "cmd=finalize;pmi2x-silent=TRUE;"));
 }
 
-TEST(odd_gathers_are_refused)
+NET_TEST(odd_gathers_are_refused)
 {
 	static const char *const bodies[] = {
 		"cmd=pmi2x-allgather;",
@@ -309,7 +298,6 @@ TEST(odd_gathers_are_refused)
 		"cmd=pmi2x-read;offset=18446744073709551615;length=1;",
 		"cmd=pmi2x-read;offset=18446744073709551615;length=2;",
 	};
-	struct net *n = net_create(NULL);
 
 	net_init_ext(n, 0, 0);
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
@@ -322,9 +310,8 @@ TEST(odd_gathers_are_refused)
 	assert_int_equal(pmi_server_pending(n->nodes[0].server), 0);
 }
 
-TEST(puts_of_a_rank_have_a_limit)
+NET_TEST(puts_of_a_rank_have_a_limit)
 {
-	struct net *n = net_create(NULL);
 	const size_t len = 500000;
 	char *value = calloc(1, len);
 	const char *answer;
@@ -355,10 +342,8 @@ TEST(puts_of_a_rank_have_a_limit)
 	free(value);
 }
 
-TEST(several_collectives_are_in_flight)
+NET_TEST(several_collectives_are_in_flight)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	for (uint32_t r = 0; r + 1 < NET_RANKS; r++) {
 		net_pmi2(n, r, "cmd=pmi2x-fence;thrid=1;");
@@ -373,8 +358,7 @@ TEST(several_collectives_are_in_flight)
 	net_pmi2(n, 5, "cmd=pmi2x-fence;");
 	assert_string_equal(net_read(n, 0),
 			    "cmd=pmi2x-fence-response;thrid=1;rc=0;");
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_non_null(strstr(net_read(n, 0),
 			       "cmd=kvs-fence-response;thrid=2;rc=14;"));
 }

@@ -23,6 +23,8 @@ static struct net *create(void)
 	return n;
 }
 
+#define FETCH_TEST(name) TEST_ON(name, struct net *n, create())
+
 static void assert_has(const char *answer, const char *text)
 {
 	assert_non_null(answer);
@@ -31,10 +33,8 @@ static void assert_has(const char *answer, const char *text)
 
 /* ---- where values are ---- */
 
-TEST(from_any_node_before_and_after_a_fence)
+FETCH_TEST(from_any_node_before_and_after_a_fence)
 {
-	struct net *n = create();
-
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
 		char put[80];
 
@@ -57,10 +57,8 @@ TEST(from_any_node_before_and_after_a_fence)
 	}
 }
 
-TEST(the_latest_in_every_place)
+FETCH_TEST(the_latest_in_every_place)
 {
-	struct net *n = create();
-
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=1;");
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=2;");
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;"), "value=2;");
@@ -71,9 +69,8 @@ TEST(the_latest_in_every_place)
 }
 
 /* Only so much is kept of what each rank has fenced. */
-TEST(older_values_are_those_of_the_kvs)
+FETCH_TEST(older_values_are_those_of_the_kvs)
 {
-	struct net *n = create();
 	char *much = malloc(1000);
 
 	memset(much, 'x', 1000);
@@ -154,10 +151,8 @@ TEST(out_of_shared_memory)
 
 /* ---- waiting ---- */
 
-TEST(waits_until_it_is_there)
+FETCH_TEST(waits_until_it_is_there)
 {
-	struct net *n = create();
-
 	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;thrid=a;"));
 	assert_null(net_pmi2(n, 4, FETCH "rank=5;timeout=900;thrid=b;"));
 	net_pmi2(n, 5, "cmd=kvs-put;key=other;value=1;");
@@ -167,10 +162,8 @@ TEST(waits_until_it_is_there)
 	assert_has(net_read(n, 4), "thrid=b;rc=0;found=TRUE;value=1;");
 }
 
-TEST(waits_no_longer_than_that)
+FETCH_TEST(waits_no_longer_than_that)
 {
-	struct net *n = create();
-
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;"),
 		   "rc=4;errmsg=rank 5 (node n2) has not put k;");
 	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=300;"));
@@ -185,10 +178,9 @@ TEST(waits_no_longer_than_that)
 }
 
 /* The other node does not answer: so the own one does. */
-TEST(waits_for_no_dead_node)
+FETCH_TEST(waits_for_no_dead_node)
 {
 	static const char body[] = FETCH "rank=5;timeout=9;";
-	struct net *n = create();
 	char ask[80];
 
 	snprintf(ask, sizeof(ask), "%-6zu%s", strlen(body), body);
@@ -203,9 +195,8 @@ TEST(waits_for_no_dead_node)
 
 /* ---- ends ---- */
 
-TEST(fetch_from_a_rank_that_exits_fails)
+FETCH_TEST(fetch_from_a_rank_that_exits_fails)
 {
-	struct net *n = create();
 	const struct pmi_exit killed = { .status = 9 };
 
 	net_pmi2(n, 5, "cmd=kvs-put;key=there;value=1;");
@@ -222,27 +213,22 @@ TEST(fetch_from_a_rank_that_exits_fails)
 		   "rc=14;errmsg=rank 5 (node n2) exited");
 }
 
-TEST(fetch_from_a_rank_that_finalizes_fails_without_a_put)
+FETCH_TEST(fetch_from_a_rank_that_finalizes_fails_without_a_put)
 {
-	struct net *n = create();
-
 	net_pmi2(n, 5, "cmd=kvs-put;key=there;value=1;");
 	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"));
 	net_pmi2(n, 5, "cmd=finalize;");
 	assert_has(net_read(n, 0),
 		   "rc=14;errmsg=rank 5 (node n2) has finalized without putting k;");
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"), "value=1;");
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"), "value=1;");
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"), "rc=14;");
 }
 
 /* Values of the program before are not taken for the next one's. */
-TEST(fetch_returns_no_value_of_an_earlier_program)
+FETCH_TEST(fetch_returns_no_value_of_an_earlier_program)
 {
-	struct net *n = create();
-
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=old;");
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_pmi2(n, r, "cmd=pmi2x-fence;");
@@ -254,10 +240,8 @@ TEST(fetch_returns_no_value_of_an_earlier_program)
 	assert_has(net_read(n, 0), "value=new;");
 }
 
-TEST(a_rank_gives_up)
+FETCH_TEST(a_rank_gives_up)
 {
-	struct net *n = create();
-
 	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;thrid=a;"));
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch-cancel;thrid=b;"),
 		   "thrid=a;rc=14;errmsg=the rank has given it up;");
@@ -270,7 +254,7 @@ TEST(a_rank_gives_up)
 	net_pmi2(n, 5, "cmd=kvs-put;key=x;value=1;");
 }
 
-TEST(invalid_fetches_are_rejected)
+FETCH_TEST(invalid_fetches_are_rejected)
 {
 	static const char *const bad[] = {
 		"cmd=pmi2x-fetch;", FETCH, FETCH "rank=6;", FETCH "rank=-1;",
@@ -278,7 +262,6 @@ TEST(invalid_fetches_are_rejected)
 		"cmd=pmi2x-fetch;rank=0;key=;", FETCH "rank=0;timeout=-2;",
 		FETCH "rank=0;timeout=soon;", FETCH "rank=0;timeout=4294967296;",
 	};
-	struct net *n = create();
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const char *answer = net_pmi2(n, 0, bad[i]);

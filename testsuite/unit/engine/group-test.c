@@ -17,6 +17,8 @@ static struct net *create(const struct net_options *o)
 	return n;
 }
 
+#define GROUP_TEST(name) TEST_ON(name, struct net *n, create(NULL))
+
 static void put(struct net *n, uint32_t rank, const char *key, const char *value)
 {
 	char line[1200];
@@ -82,18 +84,15 @@ static void world(struct net *n)
 		assert_out(net_read(n, r), 0);
 }
 
-TEST(a_group_meets_without_the_others)
+GROUP_TEST(a_group_meets_without_the_others)
 {
-	struct net *n = create(NULL);
-
 	barrier(n, "0,1,5:77", 77, (uint32_t[]){ 0, 1, 5 }, 3);
 	barrier(n, "1,2:0", 0, (uint32_t[]){ 2, 1 }, 2);
 	barrier(n, "5:9", 9, (uint32_t[]){ 5 }, 1);
 }
 
-TEST(a_node_meets_without_a_message)
+GROUP_TEST(a_node_meets_without_a_message)
 {
-	struct net *n = create(NULL);
 	size_t before = n->tail;
 
 	put(n, 1, "k", "v");
@@ -103,10 +102,8 @@ TEST(a_node_meets_without_a_message)
 }
 
 /* As everybody's barrier, but the two threads of a rank may come in any order. */
-TEST(worlds_of_two_tags_do_not_meet)
+GROUP_TEST(worlds_of_two_tags_do_not_meet)
 {
-	struct net *n = create(NULL);
-
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		assert_null(enter(n, r, r == 3 ? "WORLD:2" : "WORLD:1"));
 	assert_out(enter(n, 3, "WORLD:1"), 1);
@@ -121,10 +118,8 @@ TEST(worlds_of_two_tags_do_not_meet)
 	assert_out(net_read(n, 3), 2);
 }
 
-TEST(a_world_without_a_tag_is_the_barrier)
+GROUP_TEST(a_world_without_a_tag_is_the_barrier)
 {
-	struct net *n = create(NULL);
-
 	put(n, 2, "k", "v");
 	for (uint32_t r = 0; r < NET_RANKS - 1; r++)
 		assert_null(net_pmi1(n, r, r % 2 ? "cmd=barrier_in" :
@@ -160,10 +155,8 @@ TEST(members_see_what_members_have_put)
 }
 
 /* Values that another group has had are still new to this one. */
-TEST(every_group_gets_all_that_is_not_fenced)
+GROUP_TEST(every_group_gets_all_that_is_not_fenced)
 {
-	struct net *n = create(NULL);
-
 	put(n, 0, "a", "1");
 	barrier(n, "0,1:1", 1, (uint32_t[]){ 0, 1 }, 2);
 	put(n, 0, "b", "2");
@@ -175,9 +168,8 @@ TEST(every_group_gets_all_that_is_not_fenced)
 	assert_value(n, 1, "b", "2");
 }
 
-TEST(only_what_is_new_travels_again)
+GROUP_TEST(only_what_is_new_travels_again)
 {
-	struct net *n = create(NULL);
 	char big[1001];
 	size_t once;
 
@@ -196,10 +188,8 @@ TEST(only_what_is_new_travels_again)
 	assert_in_range(n->node_bytes - once, 0, 500);
 }
 
-TEST(a_newer_value_wins_before_and_after_the_fence)
+GROUP_TEST(a_newer_value_wins_before_and_after_the_fence)
 {
-	struct net *n = create(NULL);
-
 	put(n, 0, "a", "old");
 	world(n);
 	put(n, 0, "a", "new");
@@ -214,10 +204,8 @@ TEST(a_newer_value_wins_before_and_after_the_fence)
 }
 
 /* One thread waits in the world's barrier while another meets a group. */
-TEST(records_in_an_open_fence_reach_the_group)
+GROUP_TEST(records_in_an_open_fence_reach_the_group)
 {
-	struct net *n = create(NULL);
-
 	put(n, 0, "a", "1");
 	assert_null(enter(n, 0, "WORLD:0"));
 	put(n, 0, "b", "2");
@@ -236,9 +224,8 @@ TEST(records_in_an_open_fence_reach_the_group)
 	assert_value(n, 1, "b", "2");
 }
 
-TEST(a_group_may_meet_again_before_all_have_left)
+GROUP_TEST(a_group_may_meet_again_before_all_have_left)
 {
-	struct net *n = create(NULL);
 	static const char twice[] = "cmd=barrier_in group=0,5:1\n"
 				    "cmd=barrier_in group=0,5:1\n";
 
@@ -262,7 +249,7 @@ static void others_enter(struct net *n, const char *group)
 			enter(n, r, group);
 }
 
-TEST(forms_without_a_list_may_be_pipelined)
+GROUP_TEST(forms_without_a_list_may_be_pipelined)
 {
 	static const struct {
 		const char *group, *twice;
@@ -272,7 +259,6 @@ TEST(forms_without_a_list_may_be_pipelined)
 				"cmd=barrier_in group=" text "\n", tag }
 		FORM("NODE:3", 3), FORM("WORLD:7", 7), FORM("WORLD:0", 0),
 	};
-	struct net *n = create(NULL);
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		net_input(n, 4, forms[i].twice, strlen(forms[i].twice));
@@ -286,10 +272,8 @@ TEST(forms_without_a_list_may_be_pipelined)
 	}
 }
 
-TEST(threads_of_two_ranks_may_cross)
+GROUP_TEST(threads_of_two_ranks_may_cross)
 {
-	struct net *n = create(NULL);
-
 	assert_null(enter(n, 0, "0,5:1"));
 	assert_null(enter(n, 0, "0,5:2"));
 	assert_null(enter(n, 0, "0,1:1"));
@@ -301,13 +285,12 @@ TEST(threads_of_two_ranks_may_cross)
 	assert_out(net_read(n, 0), 1);
 }
 
-TEST(bad_groups_are_refused_and_harm_nobody)
+GROUP_TEST(bad_groups_are_refused_and_harm_nobody)
 {
 	static const char *const groups[] = {
 		"0,0:1", "0,6:1", "1,2:1", "0,1:-1", "0,1", "", "0,,1:1", "x:1",
 		"0,1:99999999999",
 	};
-	struct net *n = create(NULL);
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		const char *answer = enter(n, 0, groups[i]);
@@ -328,10 +311,9 @@ TEST(bad_groups_are_refused_and_harm_nobody)
 	world(n);
 }
 
-TEST(long_lines_come_in_pieces)
+GROUP_TEST(long_lines_come_in_pieces)
 {
 	static char line[200000];
-	struct net *n = create(NULL);
 	size_t len;
 
 	/* A list with one rank again and again is no group, but is read to its end. */
@@ -349,11 +331,10 @@ TEST(long_lines_come_in_pieces)
 	world(n);
 }
 
-TEST(lines_may_be_cut_anywhere)
+GROUP_TEST(lines_may_be_cut_anywhere)
 {
 	static const char text[] = "cmd=put key=a value=b\n"
 				   "cmd=barrier_in group=0:6\ncmd=get key=a\n";
-	struct net *n = create(NULL);
 
 	for (size_t cut = 0; cut < strlen(text); cut++) {
 		net_input(n, 0, text, cut);
@@ -391,10 +372,8 @@ static void cut_line(struct net *n, size_t len, size_t places)
 	free(line);
 }
 
-TEST(long_lines_may_be_cut_anywhere)
+GROUP_TEST(long_lines_may_be_cut_anywhere)
 {
-	struct net *n = create(NULL);
-
 	cut_line(n, 4096, 4096);
 	cut_line(n, PMI1_LINE_MAX, 1000);
 	world(n);
@@ -412,8 +391,7 @@ TEST(a_death_ends_the_step_by_name)
 
 		assert_null(enter(n, 0, "0,2,5:3"));
 		assert_null(enter(n, 2, "0,2,5:3"));
-		net_eof(n, 5);
-		net_run(n);
+		net_hang_up(n, 5);
 		if (i) {
 			assert_int_equal(n->nodes[0].ends, 1);
 			assert_memory_equal(n->nodes[0].end_why, DEATH,
@@ -437,8 +415,7 @@ TEST(member_that_finalizes_and_exits_fails_the_group)
 	assert_string_equal(net_pmi1(n, 1, "cmd=finalize"),
 			    "cmd=finalize_ack rc=0");
 	assert_null(enter(n, 2, "1,2:3"));
-	net_eof(n, 1);
-	net_run(n);
+	net_hang_up(n, 1);
 	assert_int_equal(n->nodes[1].ends, 1);
 	assert_non_null(strstr(n->nodes[1].end_why, "rank 1 (node n1)"));
 	assert_non_null(strstr(n->nodes[1].end_why, "after finalizing"));
@@ -452,20 +429,16 @@ TEST(without_an_end_the_connection_is_closed)
 	struct net *n = create(&ends);
 
 	assert_null(enter(n, 0, "0,5:3"));
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_false(n->ranks[0].closed);
 	pmi_server_answer_failed(n->nodes[0].server);
 	assert_true(n->ranks[0].closed);
 	assert_null(net_read(n, 0));
 }
 
-TEST(other_groups_go_on_after_a_death)
+GROUP_TEST(other_groups_go_on_after_a_death)
 {
-	struct net *n = create(NULL);
-
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	put(n, 4, "k", "v");
 	barrier(n, "0,3,4:3", 3, (uint32_t[]){ 0, 4, 3 }, 3);
 	assert_value(n, 3, "k", "v");
@@ -473,10 +446,8 @@ TEST(other_groups_go_on_after_a_death)
 }
 
 /* The client library, by its extension of PMI-2, with ranks that speak PMI-1. */
-TEST(both_protocols_meet_in_a_group)
+NET_TEST(both_protocols_meet_in_a_group)
 {
-	struct net *n = net_create(NULL);
-
 	net_init1(n, 0);
 	net_init_ext(n, 5, 1);
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=kvs-put;key=b;value=2;"),
@@ -494,9 +465,8 @@ TEST(both_protocols_meet_in_a_group)
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=pmi2x-barrier;"), "rc=3;"));
 }
 
-TEST(a_long_wait_is_told_by_name)
+GROUP_TEST(a_long_wait_is_told_by_name)
 {
-	struct net *n = create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 
 	pmi_server_tell_wait(n->nodes[0].server, 60, text);
@@ -517,9 +487,8 @@ TEST(a_long_wait_is_told_by_name)
 }
 
 /* The node where all meet has heard of it, but not of whom it is. */
-TEST(node_whose_ranks_have_not_entered_a_group_says_so)
+GROUP_TEST(node_whose_ranks_have_not_entered_a_group_says_so)
 {
-	struct net *n = create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 
 	assert_null(enter(n, 5, "0,3,5:1"));
@@ -532,9 +501,8 @@ TEST(node_whose_ranks_have_not_entered_a_group_says_so)
 }
 
 /* Two nodes below have members, one of which has entered. */
-TEST(node_without_members_tells_of_a_group_below_it)
+GROUP_TEST(node_without_members_tells_of_a_group_below_it)
 {
-	struct net *n = create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 
 	assert_null(enter(n, 5, "4,5:1"));
@@ -543,10 +511,8 @@ TEST(node_without_members_tells_of_a_group_below_it)
 				  "60 s, node n0 waits for ranks of nodes below it");
 }
 
-TEST(a_wait_can_be_given_up)
+GROUP_TEST(a_wait_can_be_given_up)
 {
-	struct net *n = create(NULL);
-
 	assert_null(enter(n, 0, "0,5:1"));
 	pmi_server_expire_all(n->nodes[0].server, "it took too long");
 	net_run(n);
@@ -554,10 +520,8 @@ TEST(a_wait_can_be_given_up)
 	assert_null(net_read(n, 0));
 }
 
-TEST(a_second_program_finds_groups_as_new)
+GROUP_TEST(a_second_program_finds_groups_as_new)
 {
-	struct net *n = create(NULL);
-
 	put(n, 0, "a", "1");
 	barrier(n, "0,5:1", 1, (uint32_t[]){ 0, 5 }, 2);
 	for (uint32_t r = 0; r < NET_RANKS; r++)

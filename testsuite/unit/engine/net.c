@@ -372,6 +372,7 @@ static void net_destroy(void *net)
 		if (n->nodes[i].region)
 			region_writer_destroy(n->nodes[i].region);
 		buf_free(&n->nodes[i].pmix);
+		buf_free(&n->nodes[i].heard);
 	}
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
 		buf_free(&n->ranks[r].out);
@@ -490,6 +491,12 @@ void net_eof(struct net *n, uint32_t rank)
 {
 	pmi_server_client_eof(net_node_of(n, rank)->server,
 			      net_slot_of(n, rank));
+}
+
+void net_hang_up(struct net *n, uint32_t rank)
+{
+	net_eof(n, rank);
+	net_run(n);
 }
 
 /* ---- the ranks ---- */

@@ -51,7 +51,8 @@ struct net_node {
 	bool pmi;            /* who serves them knows that ranks use PMI */
 	int looks;           /* for the process that has a socket, */
 	uint32_t near;       /* which may be this one */
-	struct buf pmix;     /* what who serves PMIx clients has not read */
+	struct buf pmix;     /* what who serves PMIx clients has not read, */
+	struct buf heard;    /* and the message that it has read last */
 };
 
 struct net_frame {
@@ -100,6 +101,7 @@ struct net_options {
  * all are connected. It ends with the test.
  */
 struct net *net_create(const struct net_options *options);
+#define NET_TEST(name) TEST_ON(name, struct net *n, net_create(NULL))
 
 struct net_node *net_node_of(struct net *n, uint32_t rank);
 uint32_t net_slot_of(struct net *n, uint32_t rank);
@@ -112,6 +114,8 @@ void net_run(struct net *n);
 /* Feed bytes to a rank's server; nothing arrives elsewhere. */
 void net_input(struct net *n, uint32_t rank, const void *data, size_t len);
 void net_eof(struct net *n, uint32_t rank);
+/* As above, and everything arrives. */
+void net_hang_up(struct net *n, uint32_t rank);
 /* Time passes on all nodes, and then everything arrives. */
 void net_pass(struct net *n, uint64_t ms);
 

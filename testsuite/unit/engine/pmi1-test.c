@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-TEST(says_what_it_can_hold)
+NET_TEST(says_what_it_can_hold)
 {
-	struct net *n = net_create(NULL);
-
 	net_init1(n, 0);
 	assert_string_equal(net_pmi1(n, 0, "cmd=get_maxes"),
 			    "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 "
@@ -87,10 +85,9 @@ static void check_rounds(struct net *n)
 	}
 }
 
-TEST(barriers_exchange_what_was_put)
+NET_TEST(barriers_exchange_what_was_put)
 {
 	const struct net_options heap = {.heap = true};
-	struct net *n = net_create(NULL);
 
 	check_rounds(n);
 	unit_end(n);
@@ -98,10 +95,8 @@ TEST(barriers_exchange_what_was_put)
 	check_rounds(n);
 }
 
-TEST(puts_are_not_seen_before_the_barrier)
+NET_TEST(puts_are_not_seen_before_the_barrier)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	net_pmi1(n, 0, "cmd=put key=a value=b");
 	assert_string_equal(net_pmi1(n, 0, "cmd=get key=a"),
@@ -124,9 +119,8 @@ TEST(preput_is_there_from_the_start)
 	unit_end(n);
 }
 
-TEST(lengths_are_checked)
+NET_TEST(lengths_are_checked)
 {
-	struct net *n = net_create(NULL);
 	char line[2000], x[1100];
 
 	memset(x, 'x', sizeof(x));
@@ -148,7 +142,7 @@ TEST(lengths_are_checked)
 			    "cmd=put_result rc=4 info=fail msg=key_is_missing");
 }
 
-TEST(everything_is_answered)
+NET_TEST(everything_is_answered)
 {
 	static const char *const lines[][2] = {
 		{"cmd=create_kvs", "cmd=newkvs rc=-1 "},
@@ -163,7 +157,6 @@ TEST(everything_is_answered)
 		{"cmd=publish_name", "cmd=publish_result rc=4 "},
 		{"cmd=init pmi_version=2", "cmd=response_to_init rc=1 "},
 	};
-	struct net *n = net_create(NULL);
 
 	net_init1(n, 0);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -175,10 +168,8 @@ TEST(everything_is_answered)
 	}
 }
 
-TEST(nothing_works_before_init_or_after_finalize)
+NET_TEST(nothing_works_before_init_or_after_finalize)
 {
-	struct net *n = net_create(NULL);
-
 	assert_string_equal(net_pmi1(n, 0, "cmd=get_maxes"),
 			    "cmd=maxes rc=1 info=fail "
 			    "msg=get_maxes_is_not_allowed_before_init");
@@ -202,9 +193,8 @@ static int first_number(const char *line, const char *ends, const char *key)
 	return -1;
 }
 
-TEST(clients_of_1_1_and_of_1_2_each_read_their_version)
+NET_TEST(clients_of_1_1_and_of_1_2_each_read_their_version)
 {
-	struct net *n = net_create(NULL);
 	const char *answer =
 		net_pmi1(n, 0, "cmd=init pmi_version=1 pmi_subversion=1");
 
@@ -214,20 +204,16 @@ TEST(clients_of_1_1_and_of_1_2_each_read_their_version)
 	assert_int_equal(first_number(answer, " \n", "pmi_subversion"), 2);
 }
 
-TEST(unsupported_versions_are_refused)
+NET_TEST(unsupported_versions_are_refused)
 {
-	struct net *n = net_create(NULL);
-
 	assert_string_equal(
 		net_pmi1(n, 0, "cmd=init pmi_version=3 pmi_subversion=0"),
 		"cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0");
 	net_init1(n, 0);
 }
 
-TEST(a_second_program_starts_a_new_session)
+NET_TEST(a_second_program_starts_a_new_session)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	put_all(n, 0);
 	barrier(n);
@@ -246,10 +232,8 @@ TEST(a_second_program_starts_a_new_session)
 }
 
 /* As of MPICH 5, once for each of its sessions. */
-TEST(a_program_may_start_again)
+NET_TEST(a_program_may_start_again)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	put_all(n, 0);
 	init_all(n);
@@ -277,10 +261,8 @@ TEST(input_may_be_split_anywhere)
 	}
 }
 
-TEST(garbage_ends_the_connection_and_the_barrier)
+NET_TEST(garbage_ends_the_connection_and_the_barrier)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		if (r != 2)
@@ -298,9 +280,8 @@ TEST(garbage_ends_the_connection_and_the_barrier)
 	net_eof(n, 2);
 }
 
-TEST(endless_lines_end_the_connection)
+NET_TEST(endless_lines_end_the_connection)
 {
-	struct net *n = net_create(NULL);
 	char chunk[4096];
 
 	net_init1(n, 0);
@@ -311,17 +292,15 @@ TEST(endless_lines_end_the_connection)
 	assert_true(n->ranks[0].closed);
 }
 
-TEST(a_death_fails_the_barrier_by_name)
+NET_TEST(a_death_fails_the_barrier_by_name)
 {
-	struct net *n = net_create(NULL);
 	const char *answer;
 
 	init_all(n);
 	barrier(n);
 	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
 		net_pmi1(n, r, "cmd=barrier_in");
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	answer = "cmd=barrier_failed rc=14 info=fail msg=fence_1_failed:_rank_5_"
 		 "(node_n2)_closed_PMI_FD_without_finalizing_PMI";
 	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
@@ -333,10 +312,8 @@ TEST(a_death_fails_the_barrier_by_name)
 				       "closed PMI_FD without finalizing PMI");
 }
 
-TEST(rank_that_ends_before_it_has_started_fails_a_barrier)
+NET_TEST(rank_that_ends_before_it_has_started_fails_a_barrier)
 {
-	struct net *n = net_create(NULL);
-
 	for (uint32_t r = 1; r < NET_RANKS; r++) {
 		net_init1(n, r);
 		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
@@ -367,10 +344,8 @@ static const char *late_answer(struct net *n)
 	return net_read(n, 0);
 }
 
-TEST(second_process_is_refused_while_the_first_uses_pmi)
+NET_TEST(second_process_is_refused_while_the_first_uses_pmi)
 {
-	struct net *n = net_create(NULL);
-
 	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0"));
 	assert_null(say_as(n, 200, INIT));
 	assert_non_null(strstr(late_answer(n), "another_process_of_the_rank_uses_PMI"));
@@ -388,10 +363,8 @@ TEST(second_process_is_refused_while_the_first_uses_pmi)
 	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0")); /* its next session */
 }
 
-TEST(part_of_a_message_is_not_mixed_with_another_process_s)
+NET_TEST(part_of_a_message_is_not_mixed_with_another_process_s)
 {
-	struct net *n = net_create(NULL);
-
 	say_as(n, 100, INIT);
 	net_input(n, 0, "cmd=get_", 8);
 	assert_null(say_as(n, 200, INIT));
@@ -401,10 +374,8 @@ TEST(part_of_a_message_is_not_mixed_with_another_process_s)
 	assert_non_null(strstr(say_as(n, 100, "maxes"), "cmd=maxes"));
 }
 
-TEST(part_of_a_message_does_not_spoil_the_next_session)
+NET_TEST(part_of_a_message_does_not_spoil_the_next_session)
 {
-	struct net *n = net_create(NULL);
-
 	say_as(n, 100, INIT);
 	say_as(n, 100, "cmd=finalize");
 	net_input(n, 0, "cmd=get_", 8);
@@ -413,10 +384,8 @@ TEST(part_of_a_message_does_not_spoil_the_next_session)
 }
 
 /* The abort is not the rank's, and gets an answer only if the process waits for it. */
-TEST(abort_of_a_refused_process_ends_no_step)
+NET_TEST(abort_of_a_refused_process_ends_no_step)
 {
-	struct net *n = net_create(NULL);
-
 	n->abort_code = -1;
 	say_as(n, 100, INIT);
 	assert_null(say_as(n, 200, INIT));
@@ -430,12 +399,13 @@ TEST(abort_of_a_refused_process_ends_no_step)
 
 /* ---- two processes that read from one connection ---- */
 
+#define ENDING_TEST(name) \
+	TEST_ON(name, struct net *n, net_create(&(struct net_options){ .ends = true }))
+
 static const char SHARED[] = "rank 0 (node n0): two programs use PMI at the same time (process 200; first process 100)";
 
-TEST(process_that_comes_while_the_first_waits_ends_the_step)
+ENDING_TEST(process_that_comes_while_the_first_waits_ends_the_step)
 {
-	struct net *n = net_create(&(struct net_options){ .ends = true });
-
 	say_as(n, 100, INIT);
 	assert_null(say_as(n, 100, "cmd=barrier_in"));
 	assert_null(say_as(n, 200, INIT));
@@ -443,10 +413,8 @@ TEST(process_that_comes_while_the_first_waits_ends_the_step)
 	assert_non_null(strstr(n->nodes[0].end_why, SHARED));
 }
 
-TEST(first_process_that_goes_on_beside_a_second_ends_the_step)
+ENDING_TEST(first_process_that_goes_on_beside_a_second_ends_the_step)
 {
-	struct net *n = net_create(&(struct net_options){ .ends = true });
-
 	say_as(n, 100, INIT);
 	assert_null(say_as(n, 200, INIT));
 	assert_null(say_as(n, 100, "cmd=get_maxes"));
@@ -455,10 +423,8 @@ TEST(first_process_that_goes_on_beside_a_second_ends_the_step)
 }
 
 /* The second process has read what the first one was answered. */
-TEST(second_process_that_goes_on_without_an_answer_ends_the_step)
+ENDING_TEST(second_process_that_goes_on_without_an_answer_ends_the_step)
 {
-	struct net *n = net_create(&(struct net_options){ .ends = true });
-
 	n->abort_code = -1;
 	say_as(n, 100, INIT);
 	assert_null(say_as(n, 200, INIT));
@@ -468,10 +434,8 @@ TEST(second_process_that_goes_on_without_an_answer_ends_the_step)
 	assert_non_null(strstr(n->nodes[0].end_why, SHARED));
 }
 
-TEST(second_process_gets_its_answer_when_the_first_goes_on_later)
+ENDING_TEST(second_process_gets_its_answer_when_the_first_goes_on_later)
 {
-	struct net *n = net_create(&(struct net_options){ .ends = true });
-
 	say_as(n, 100, INIT);
 	assert_null(say_as(n, 200, INIT));
 	assert_non_null(strstr(late_answer(n), "another_process"));
@@ -479,10 +443,8 @@ TEST(second_process_gets_its_answer_when_the_first_goes_on_later)
 	assert_int_equal(n->nodes[0].ends, 0);
 }
 
-TEST(second_process_may_start_when_the_first_has_finalized)
+NET_TEST(second_process_may_start_when_the_first_has_finalized)
 {
-	struct net *n = net_create(NULL);
-
 	say_as(n, 100, INIT);
 	say_as(n, 100, "cmd=finalize");
 	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));

@@ -22,9 +22,8 @@ static void fence(struct net *n)
 				    "cmd=kvs-fence-response;rc=0;");
 }
 
-TEST(thread_ids_come_back)
+NET_TEST(thread_ids_come_back)
 {
-	struct net *n = net_create(NULL);
 	char body[200], x[101];
 
 	memset(x, 'x', 100);
@@ -40,10 +39,8 @@ TEST(thread_ids_come_back)
 			    "a thrid;");
 }
 
-TEST(values_survive_semicolons)
+NET_TEST(values_survive_semicolons)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	assert_string_equal(
 		net_pmi2(n, 1, "cmd=kvs-put;key=a;value=x;;y=;;;;z;"),
@@ -58,10 +55,8 @@ TEST(values_survive_semicolons)
 			    "cmd=kvs-get-response;rc=0;found=FALSE;");
 }
 
-TEST(both_protocols_share_fences_and_values)
+NET_TEST(both_protocols_share_fences_and_values)
 {
-	struct net *n = net_create(NULL);
-
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
 		if (r % 2)
 			net_init2(n, r);
@@ -85,7 +80,7 @@ TEST(both_protocols_share_fences_and_values)
 			    "cmd=get_result rc=0 value=2");
 }
 
-TEST(job_attributes_are_known)
+NET_TEST(job_attributes_are_known)
 {
 	static const char *const attrs[][2] = {
 		{"universeSize", "TRUE;value=12;"},
@@ -98,7 +93,6 @@ TEST(job_attributes_are_known)
 		{"physTopology", "FALSE;"},
 		{"nonsense", "FALSE;"},
 	};
-	struct net *n = net_create(NULL);
 	char body[100], expected[200];
 
 	net_init2(n, 0);
@@ -114,10 +108,8 @@ TEST(job_attributes_are_known)
 	}
 }
 
-TEST(node_attributes_stay_on_the_node)
+NET_TEST(node_attributes_stay_on_the_node)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	assert_string_equal(
 		net_pmi2(n, 1, "cmd=info-putnodeattr;key=a;value=b;"),
@@ -134,10 +126,8 @@ TEST(node_attributes_stay_on_the_node)
 		"cmd=info-getnodeattr-response;rc=0;found=TRUE;value=c;");
 }
 
-TEST(waiting_gets_end_with_the_put_or_the_last_peer)
+NET_TEST(waiting_gets_end_with_the_put_or_the_last_peer)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	assert_null(net_pmi2(n, 1,
 			     "cmd=info-getnodeattr;thrid=1;key=a;wait=TRUE;"));
@@ -161,9 +151,8 @@ TEST(waiting_gets_end_with_the_put_or_the_last_peer)
 		"rc=-1;"));
 }
 
-TEST(a_get_that_waits_for_long_is_told_and_can_be_given_up)
+NET_TEST(a_get_that_waits_for_long_is_told_and_can_be_given_up)
 {
-	struct net *n = net_create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 	struct pmi_server *s;
 
@@ -187,9 +176,8 @@ TEST(a_get_that_waits_for_long_is_told_and_can_be_given_up)
 	assert_int_equal(pmi_server_ended(s), 1);
 }
 
-TEST(waiting_gets_are_limited)
+NET_TEST(waiting_gets_are_limited)
 {
-	struct net *n = net_create(NULL);
 	const char *answer = NULL;
 	int i;
 
@@ -202,10 +190,9 @@ TEST(waiting_gets_are_limited)
 	assert_int_equal(i, 1025);
 }
 
-TEST(a_ring_goes_by_node_then_rank)
+NET_TEST(a_ring_goes_by_node_then_rank)
 {
 	static const uint32_t order[NET_RANKS] = {0, 3, 1, 2, 4, 5};
-	struct net *n = net_create(NULL);
 	char text[200];
 
 	init_all(n);
@@ -227,7 +214,7 @@ TEST(a_ring_goes_by_node_then_rank)
 	}
 }
 
-TEST(everything_is_answered)
+NET_TEST(everything_is_answered)
 {
 	static const char *const bodies[][2] = {
 		{"cmd=job-connect;jobid=9.1;", "cmd=job-connect-response;rc=-1;"},
@@ -251,7 +238,6 @@ TEST(everything_is_answered)
 		{"nothing", "cmd=-response;rc=3;"},
 		{"", "cmd=-response;rc=3;"},
 	};
-	struct net *n = net_create(NULL);
 
 	net_init2(n, 0);
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
@@ -264,9 +250,8 @@ TEST(everything_is_answered)
 	}
 }
 
-TEST(lengths_are_checked)
+NET_TEST(lengths_are_checked)
 {
-	struct net *n = net_create(NULL);
 	char body[2000], x[1100];
 
 	memset(x, 'x', sizeof(x));
@@ -281,10 +266,8 @@ TEST(lengths_are_checked)
 			    "bytes, the limit is 1023;");
 }
 
-TEST(a_second_program_may_speak_the_other_protocol)
+NET_TEST(a_second_program_may_speak_the_other_protocol)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	fence(n);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
@@ -303,10 +286,8 @@ TEST(a_second_program_may_speak_the_other_protocol)
 }
 
 /* As of MPICH 5, once for each of its sessions. */
-TEST(a_program_may_start_again)
+NET_TEST(a_program_may_start_again)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	assert_string_equal(net_pmi2(n, 0, "cmd=kvs-put;key=a;value=b;"),
 			    "cmd=kvs-put-response;rc=0;");
@@ -324,9 +305,8 @@ static void expect_refused_init(struct net *n, const char *init)
 	assert_non_null(strstr(answer, "has_not_finalized"));
 }
 
-TEST(another_program_waits_for_the_first_to_finalize)
+NET_TEST(another_program_waits_for_the_first_to_finalize)
 {
-	struct net *n = net_create(NULL);
 	const char *answer;
 
 	net_init2(n, 0);
@@ -359,10 +339,8 @@ TEST(bad_lengths_end_the_connection)
 	}
 }
 
-TEST(a_lost_link_fails_fences_by_name)
+NET_TEST(a_lost_link_fails_fences_by_name)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		if (r != 5)
@@ -377,18 +355,15 @@ TEST(a_lost_link_fails_fences_by_name)
 	assert_int_equal(n->reports, 1);
 }
 
-TEST(a_later_fence_may_fail_first)
+NET_TEST(a_later_fence_may_fail_first)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	for (uint32_t r = 0; r < 4; r++) {
 		net_pmi2(n, r, "cmd=kvs-fence;thrid=0;");
 		net_pmi2(n, r, "cmd=kvs-fence;thrid=1;");
 	}
 	net_pmi2(n, 5, "cmd=kvs-fence;");
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_non_null(strstr(net_read(n, 0),
 			       "thrid=1;rc=14;errmsg=fence 1 failed: rank 5"));
 	assert_null(net_read(n, 0));
@@ -399,10 +374,8 @@ TEST(a_later_fence_may_fail_first)
 }
 
 /* Values that were put before it are in the next one. */
-TEST(a_fence_too_many_takes_nothing_with_it)
+NET_TEST(a_fence_too_many_takes_nothing_with_it)
 {
-	struct net *n = net_create(NULL);
-
 	init_all(n);
 	for (int i = 0; i < COLL_IN_FLIGHT_MAX; i++)
 		assert_null(net_pmi2(n, 0, "cmd=kvs-fence;"));
@@ -421,9 +394,8 @@ TEST(a_fence_too_many_takes_nothing_with_it)
 			       "found=TRUE;value=b;"));
 }
 
-TEST(hostile_messages_break_the_link)
+NET_TEST(hostile_messages_break_the_link)
 {
-	struct net *n = net_create(NULL);
 	struct pmi_server *s = n->nodes[0].server;
 
 	const struct coll_msg odd = { .type = COLL_MSG_TYPES };

@@ -33,10 +33,9 @@ static void expect_wait(struct net *n, const char *want)
 }
 
 /* Node 1 has ranks 1, 2 and 4. */
-TEST(client_that_others_may_wait_for_is_named)
+PMIX_TEST(client_that_others_may_wait_for_is_named)
 {
 	static const uint32_t two[] = { 1, 4 }, one[] = { 2 };
-	struct net *n = serve(NULL);
 
 	expect_wait(n, "");
 	assert_int_equal(say_asks(n, 2, two, 2), 0);
@@ -48,29 +47,26 @@ TEST(client_that_others_may_wait_for_is_named)
 }
 
 /* All clients wait: for other nodes, or each client for another operation. */
-TEST(clients_that_all_wait_are_not_named)
+PMIX_TEST(clients_that_all_wait_are_not_named)
 {
 	static const uint32_t all[] = { 1, 2, 4 };
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say_asks(n, 3, all, 3), 0);
 	expect_wait(n, "");
 }
 
-TEST(rank_that_has_left_pmix_is_not_waited_for)
+PMIX_TEST(rank_that_has_left_pmix_is_not_waited_for)
 {
 	static const uint32_t two[] = { 1, 4 };
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say_asks(n, 2, two, 2), 0);
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 2), 0);
 	expect_wait(n, "");
 }
 
-TEST(each_wait_is_counted_from_its_own_begin)
+PMIX_TEST(each_wait_is_counted_from_its_own_begin)
 {
 	static const uint32_t one[] = { 1 };
-	struct net *n = serve(NULL);
 	struct pmi_server *s = n->nodes[1].server;
 	uint64_t before = pmi_server_ended(s);
 
@@ -79,10 +75,9 @@ TEST(each_wait_is_counted_from_its_own_begin)
 	assert_true(pmi_server_ended(s) > before + 1);
 }
 
-TEST(invalid_list_of_clients_is_refused)
+PMIX_TEST(invalid_list_of_clients_is_refused)
 {
 	static const uint32_t many[] = { 1, 2, 4, 5 }, foreign[] = { 0 };
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say_asks(n, 4, many, 4), -EPROTO);
 	assert_int_equal(say_asks(n, 2, many, 1), -EPROTO);

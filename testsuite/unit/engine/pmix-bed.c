@@ -35,10 +35,12 @@ int say_rank(struct net *n, enum pmix_msg_type type, uint32_t rank)
 	return say(net_node_of(n, rank), &m);
 }
 
-bool hear(struct net_node *node, struct pmix_msg *m, struct buf *bytes)
+bool hear(struct net_node *node, struct pmix_msg *m)
 {
+	struct buf *bytes = &node->heard;
 	int64_t size;
 
+	buf_free(bytes);
 	buf_init(bytes, BYTES_MAX);
 	if (!node->pmix.len)
 		return false;
@@ -180,14 +182,12 @@ void assert_ended(struct net_node *node, uint64_t id, const uint32_t *ranks,
 		  uint32_t count, size_t len)
 {
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(node, &m, &b));
+	assert_true(hear(node, &m));
 	assert_int_equal(m.type, PMIX_MSG_ENDED);
 	assert_int_equal(m.id, id);
 	assert_int_equal(m.status, 0);
 	assert_entries(&m, ranks, count, len);
-	buf_free(&b);
 }
 
 const uint32_t givers[] = { 0, 3, 2, 4, 5 };
@@ -198,13 +198,19 @@ void assert_all_ended(struct net *n, uint64_t id, size_t len)
 		assert_ended(&n->nodes[i], id, givers, 5, len);
 }
 
+void fence(struct net *n, uint64_t id, size_t len)
+{
+	enter_nodes(n, id, len);
+	net_run(n);
+	assert_all_ended(n, id, len);
+}
+
 void assert_failed(struct net_node *node, uint64_t id, const char *why)
 {
 	struct pmix_msg m;
 	char text[PMIX_MSG_TEXT_MAX + 1];
-	struct buf b;
 
-	assert_true(hear(node, &m, &b));
+	assert_true(hear(node, &m));
 	assert_int_equal(m.type, PMIX_MSG_ENDED);
 	assert_int_equal(m.id, id);
 	assert_true(m.status < 0);
@@ -212,7 +218,6 @@ void assert_failed(struct net_node *node, uint64_t id, const char *why)
 	snprintf(text, sizeof(text), "%.*s", (int)m.text_len, m.text);
 	if (!strstr(text, why))
 		fail_msg("\"%s\" is not in \"%s\"", why, text);
-	buf_free(&b);
 }
 
 void assert_silence(struct net_node *node)

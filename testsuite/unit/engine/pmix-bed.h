@@ -18,13 +18,14 @@ int say(struct net_node *node, const struct pmix_msg *m);
 
 int say_rank(struct net *n, enum pmix_msg_type type, uint32_t rank);
 
-/* The first message that has not been read, in `bytes`; false: nothing did. */
-bool hear(struct net_node *node, struct pmix_msg *m, struct buf *bytes);
+/* The first message that has not been read, good until the next of the node; false: none. */
+bool hear(struct net_node *node, struct pmix_msg *m);
 
 void hello(struct net_node *node);
 
 /* A step whose ranks are all served and connected. */
 struct net *serve(const struct net_options *options);
+#define PMIX_TEST(name) TEST_ON(name, struct net *n, serve(NULL))
 
 /* ENTER while it is made. */
 struct entering {
@@ -48,6 +49,9 @@ void enter_node(struct net_node *node, uint64_t id, const uint32_t *members,
 		uint32_t count, size_t len);
 
 void enter_nodes(struct net *n, uint64_t id, size_t len);
+
+/* All nodes enter a fence, which ends well. */
+void fence(struct net *n, uint64_t id, size_t len);
 
 /* The ranks that give something, in tree order. */
 extern const uint32_t givers[5];

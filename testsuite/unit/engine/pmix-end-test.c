@@ -6,28 +6,24 @@
 
 /* ---- ends of ranks ---- */
 
-TEST(rank_that_exits_without_finalize_is_named)
+PMIX_TEST(rank_that_exits_without_finalize_is_named)
 {
 	const struct pmi_exit end = { .status = 9 };
-	struct net *n = serve(NULL);
 	struct pmix_msg m;
-	struct buf b;
 
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	net_run(n);
-	pmi_server_client_exit(n->nodes[2].server, 0, &end);
-	net_run(n);
+	exit_of(n, 5, &end);
 	assert_failed(&n->nodes[0], 1,
 		      "rank 5 (node n2) exited by signal 9 (Killed) without finalizing PMIx");
 	assert_non_null(strstr(n->report, "PMIx fence 0 failed: rank 5"));
 	assert_int_equal(n->reports, 1);
 	enter_node(&n->nodes[1], 2, NULL, 0, 4);
 	assert_failed(&n->nodes[1], 2, "rank 5 (node n2)");
-	assert_true(hear(&n->nodes[2], &m, &b));
+	assert_true(hear(&n->nodes[2], &m));
 	assert_int_equal(m.type, PMIX_MSG_GONE);
 	assert_int_equal(m.rank, 5);
 	assert_int_equal(m.number, 1);
-	buf_free(&b);
 }
 
 /* libpmix does not tell of a fence that waits for a rank of its own node. */
@@ -60,10 +56,9 @@ TEST(rank_that_failed_before_pmix_ends_the_step)
 }
 
 /* Clients may wait for the rank, or do without it. */
-TEST(rank_that_exited_well_before_pmix_is_reported_as_waited_for)
+NET_TEST(rank_that_exited_well_before_pmix_is_reported_as_waited_for)
 {
 	const struct pmi_exit end = { .status = 0 };
-	struct net *n = net_create(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 
 	hello(&n->nodes[0]);
@@ -89,10 +84,8 @@ static void expect_wait(struct net *n, uint32_t node, const char *want)
 }
 
 /* A rank that uses PMI may start PMIx, too, and its process may be one inside another. */
-TEST(ranks_that_have_not_started_pmix_are_named)
+NET_TEST(ranks_that_have_not_started_pmix_are_named)
 {
-	struct net *n = net_create(NULL);
-
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		hello(&n->nodes[i]);
 	expect_wait(n, 1, "");
@@ -111,11 +104,10 @@ TEST(ranks_that_have_not_started_pmix_are_named)
 }
 
 /* A wrapper runs a program of PMIx, and then one of MPICH, which does not find PMI_FD. */
-TEST(mpich_without_pmi_fd_after_a_pmix_program_is_reported)
+PMIX_TEST(mpich_without_pmi_fd_after_a_pmix_program_is_reported)
 {
 	struct pmi_exit of_mpich = { .status = 15 << 8, .lacked_fd = true };
 	struct pmi_exit other = { .status = 1 << 8, .lacked_fd = true };
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 0), 0);
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 3), 0);
@@ -126,18 +118,13 @@ TEST(mpich_without_pmi_fd_after_a_pmix_program_is_reported)
 	assert_non_null(strstr(n->report, "rank 3 (node n0) exited with exit code 15 after finalizing PMIx: an MPICH program fails so"));
 }
 
-TEST(a_goodbye_is_no_death)
+PMIX_TEST(a_goodbye_is_no_death)
 {
-	struct net *n = serve(NULL);
-
-	enter_nodes(n, 1, 4);
-	net_run(n);
-	assert_all_ended(n, 1, 4);
+	fence(n, 1, 4);
 	assert_true(pmi_server_client_end_matters(n->nodes[2].server, 0));
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 5), 0);
 	assert_false(pmi_server_client_end_matters(n->nodes[2].server, 0));
-	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
-	net_run(n);
+	exit_of(n, 5, NULL);
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		assert_silence(&n->nodes[i]);
 	assert_int_equal(n->reports, 0);
@@ -145,28 +132,20 @@ TEST(a_goodbye_is_no_death)
 	assert_failed(&n->nodes[0], 2, "exited after finalizing PMIx");
 }
 
-TEST(a_rank_may_start_over)
+PMIX_TEST(a_rank_may_start_over)
 {
-	struct net *n = serve(NULL);
-
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
 		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
 		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
 	}
-	enter_nodes(n, 1, 4);
-	net_run(n);
-	assert_all_ended(n, 1, 4);
+	fence(n, 1, 4);
 }
 
-TEST(pmi_fd_need_not_stay_open)
+PMIX_TEST(pmi_fd_need_not_stay_open)
 {
-	struct net *n = serve(NULL);
-
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_eof(n, r);
-	enter_nodes(n, 1, 4);
-	net_run(n);
-	assert_all_ended(n, 1, 4);
+	fence(n, 1, 4);
 }
 
 /* A step whose nodes serve PMIx, and whose ranks use nothing yet. */
@@ -187,19 +166,14 @@ static void connect_all(struct net *n)
 
 static void assert_fence_passes(struct net *n, uint64_t id)
 {
-	enter_nodes(n, id, 4);
-	net_run(n);
-	assert_all_ended(n, id, 4);
+	fence(n, id, 4);
 	assert_int_equal(n->reports, 0);
 }
 
-TEST(rank_without_pmi_fd_starts_pmix_later)
+TEST_ON(rank_without_pmi_fd_starts_pmix_later, struct net *n, offer())
 {
-	struct net *n = offer();
-
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
-		net_eof(n, r);
-		net_run(n);
+		net_hang_up(n, r);
 		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
 	}
 	assert_false(pmi_server_waits(n->nodes[0].server));
@@ -207,10 +181,8 @@ TEST(rank_without_pmi_fd_starts_pmix_later)
 }
 
 /* MPICH shuts PMI_FD down when it finalizes. */
-TEST(finalized_pmi_program_is_followed_by_one_of_pmix)
+TEST_ON(finalized_pmi_program_is_followed_by_one_of_pmix, struct net *n, offer())
 {
-	struct net *n = offer();
-
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
 		net_init1(n, r);
 		net_pmi1(n, r, "cmd=finalize");
@@ -221,10 +193,9 @@ TEST(finalized_pmi_program_is_followed_by_one_of_pmix)
 	assert_fence_passes(n, 1);
 }
 
-TEST(end_of_pmi_fd_fails_no_pending_work_of_pmix)
+PMIX_TEST(end_of_pmi_fd_fails_no_pending_work_of_pmix)
 {
 	static const uint32_t some[] = { 2, 5 };
-	struct net *n = serve(NULL);
 
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	enter_node(&n->nodes[2], 1, NULL, 0, 4);
@@ -242,44 +213,35 @@ TEST(end_of_pmi_fd_fails_no_pending_work_of_pmix)
 	assert_ended(&n->nodes[2], 2, some, 2, 4);
 }
 
-TEST(end_of_pmi_fd_drops_no_fetch_of_pmix)
+PMIX_TEST(end_of_pmi_fd_drops_no_fetch_of_pmix)
 {
 	const struct pmix_msg want = {
 		.type = PMIX_MSG_FETCH, .id = 4, .rank = 5, .number = 1000,
 	};
-	struct net *n = serve(NULL);
 	struct pmix_msg m;
-	struct buf b;
 
 	ready(n);
 	assert_int_equal(say(&n->nodes[0], &want), 0);
 	net_run(n);
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_silence(&n->nodes[0]);
 	exit_of(n, 5, &(struct pmi_exit){ .status = 9 });
-	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_true(hear(&n->nodes[0], &m));
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.status, -ECONNRESET);
-	buf_free(&b);
 }
 
-TEST(end_of_pmi_fd_fails_fences_of_pmi_at_once)
+PMIX_TEST(end_of_pmi_fd_fails_fences_of_pmi_at_once)
 {
-	struct net *n = serve(NULL);
-
 	net_init1(n, 0);
 	assert_null(net_pmi1(n, 0, "cmd=barrier_in"));
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_non_null(strstr(net_read(n, 0),
 			       "rank_5_(node_n2)_closed_PMI_FD_without_starting_PMI"));
 }
 
-TEST(broken_pmi_message_ends_no_pmix)
+PMIX_TEST(broken_pmi_message_ends_no_pmix)
 {
-	struct net *n = serve(NULL);
-
 	net_pmi1(n, 5, "GET / HTTP/1.0");
 	assert_true(n->ranks[5].closed);
 	assert_fence_passes(n, 1);
@@ -290,12 +252,9 @@ TEST(broken_pmi_message_ends_no_pmix)
 }
 
 /* Both ends are told once each, and only the second one is the rank's. */
-TEST(process_that_closed_pmi_fd_fails_pmix_when_it_ends)
+TEST_ON(process_that_closed_pmi_fd_fails_pmix_when_it_ends, struct net *n, offer())
 {
-	struct net *n = offer();
-
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	for (uint32_t r = 0; r < NET_RANKS - 1; r++)
 		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
@@ -307,46 +266,39 @@ TEST(process_that_closed_pmi_fd_fails_pmix_when_it_ends)
 		      "rank 5 (node n2) exited with exit code 0 without starting PMI");
 }
 
-TEST(the_goodbye_of_one_protocol_is_not_that_of_the_other)
+PMIX_TEST(the_goodbye_of_one_protocol_is_not_that_of_the_other)
 {
-	struct net *n = serve(NULL);
-
 	net_init1(n, 5);
 	net_pmi1(n, 5, "cmd=finalize");
 	assert_true(pmi_server_client_end_matters(n->nodes[2].server, 0));
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
-	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
-	net_run(n);
+	exit_of(n, 5, NULL);
 	assert_failed(&n->nodes[0], 1, "without finalizing PMIx");
 }
 
-TEST(an_abort_names_the_rank)
+PMIX_TEST(an_abort_names_the_rank)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
 		.text = "no\nway", .text_len = 6,
 	};
-	struct net *n = serve(NULL);
 	struct pmix_msg answer;
-	struct buf b;
 
 	assert_int_equal(say(&n->nodes[1], &m), 0);
 	assert_int_equal(n->abort_code, 7);
 	assert_string_equal(n->abort_text, "4 no?way");
-	assert_true(hear(&n->nodes[1], &answer, &b));
+	assert_true(hear(&n->nodes[1], &answer));
 	assert_int_equal(answer.type, PMIX_MSG_ABORTED);
 	assert_int_equal(answer.id, 17);
-	buf_free(&b);
 }
 
 /* Open MPI gives this text with every abort. */
-TEST(abort_text_that_says_nothing_is_left_out)
+PMIX_TEST(abort_text_that_says_nothing_is_left_out)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
 		.text = "N/A", .text_len = 3,
 	};
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say(&n->nodes[1], &m), 0);
 	assert_int_equal(n->abort_code, 7);
@@ -355,10 +307,9 @@ TEST(abort_text_that_says_nothing_is_left_out)
 
 /* ---- ends of who serves them ---- */
 
-TEST(its_death_fails_fences_everywhere)
+PMIX_TEST(its_death_fails_fences_everywhere)
 {
 	static const uint32_t some[] = { 0, 2 };
-	struct net *n = serve(NULL);
 
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	enter_node(&n->nodes[0], 2, some, 2, 4);
@@ -375,10 +326,8 @@ TEST(its_death_fails_fences_everywhere)
 	assert_non_null(strstr(n->report, "PMIx server of node n1 died"));
 }
 
-TEST(its_end_after_the_ranks_is_none)
+PMIX_TEST(its_end_after_the_ranks_is_none)
 {
-	struct net *n = serve(NULL);
-
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
 	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
@@ -389,10 +338,8 @@ TEST(its_end_after_the_ranks_is_none)
 	assert_failed(&n->nodes[0], 1, "rank 5 (node n2) exited after");
 }
 
-TEST(pmixd_without_clients_is_not_missed)
+NET_TEST(pmixd_without_clients_is_not_missed)
 {
-	struct net *n = net_create(NULL);
-
 	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	pmi_server_pmix_lost(n->nodes[0].server, "PMIx server of node n0 died");
 	net_run(n);
@@ -416,10 +363,8 @@ static struct net *miss_pmix_at_n2(void)
 	return n;
 }
 
-TEST(a_node_that_never_serves_is_named)
+TEST_ON(a_node_that_never_serves_is_named, struct net *n, miss_pmix_at_n2())
 {
-	struct net *n = miss_pmix_at_n2();
-
 	assert_silence(&n->nodes[0]);
 	pmi_server_link_up(n->nodes[2].server, 0);
 	net_run(n);
@@ -430,19 +375,14 @@ TEST(a_node_that_never_serves_is_named)
 }
 
 /* A rank that does not find it may end at once. */
-TEST(a_node_that_never_serves_is_named_before_its_ranks)
+TEST_ON(a_node_that_never_serves_is_named_before_its_ranks, struct net *n, miss_pmix_at_n2())
 {
-	struct net *n = miss_pmix_at_n2();
-
-	pmi_server_client_exit(n->nodes[2].server, 0, &(struct pmi_exit){ .status = 256 });
-	net_run(n);
+	exit_of(n, 5, &(struct pmi_exit){ .status = 256 });
 	assert_failed(&n->nodes[0], 1, "node n2 has no libpmix");
 }
 
-TEST(ranks_with_pmi_are_not_waited_for_in_pmix)
+TEST_ON(ranks_with_pmi_are_not_waited_for_in_pmix, struct net *n, miss_pmix_at_n2())
 {
-	struct net *n = miss_pmix_at_n2();
-
 	net_init1(n, 5);
 	pmi_server_link_up(n->nodes[2].server, 0);
 	net_run(n);
@@ -450,13 +390,12 @@ TEST(ranks_with_pmi_are_not_waited_for_in_pmix)
 	assert_int_equal(n->reports, 0);
 }
 
-TEST(reason_of_a_pmixd_that_cannot_serve_is_reported)
+NET_TEST(reason_of_a_pmixd_that_cannot_serve_is_reported)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_REFUSED, .rank = PMIX_NO_RANK,
 		.text = "no libpmix", .text_len = 10,
 	};
-	struct net *n = net_create(NULL);
 
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		hello(&n->nodes[i]);
@@ -473,18 +412,15 @@ TEST(answers_wait_for_the_end_of_the_step)
 	const struct net_options o = { .ends = true };
 	struct net *n = serve(&o);
 	struct pmix_msg m;
-	struct buf b;
 
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
-	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
-	net_run(n);
+	exit_of(n, 5, NULL);
 	assert_int_equal(n->nodes[0].ends, 1);
 	assert_non_null(strstr(n->nodes[0].end_why, "PMIx fence 0 failed: rank 5"));
 	assert_silence(&n->nodes[0]);
-	assert_true(hear(&n->nodes[2], &m, &b));
+	assert_true(hear(&n->nodes[2], &m));
 	assert_int_equal(m.type, PMIX_MSG_GONE);
 	assert_int_equal(m.number, 0); /* nobody need be told */
-	buf_free(&b);
 	pmi_server_answer_failed(n->nodes[0].server);
 	assert_failed(&n->nodes[0], 1, "rank 5");
 }

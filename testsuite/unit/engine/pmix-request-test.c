@@ -33,15 +33,13 @@ static void fetch(struct net *n, uint32_t node, uint64_t id, uint32_t rank)
 static uint64_t expect_asked_in(struct net_node *node, uint32_t rank, uint32_t timeout)
 {
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(node, &m, &b));
+	assert_true(hear(node, &m));
 	assert_int_equal(m.type, PMIX_MSG_FETCH);
 	assert_int_equal(m.rank, rank);
 	assert_int_equal(m.number, timeout);
 	assert_int_equal(m.text_len, 3);
 	assert_memory_equal(m.text, "key", 3);
-	buf_free(&b);
 	return m.id;
 }
 
@@ -66,9 +64,8 @@ static void expect_fetched(struct net_node *node, uint64_t id, int status,
 			   const char *data, const char *why)
 {
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(node, &m, &b));
+	assert_true(hear(node, &m));
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.id, id);
 	assert_int_equal(m.status, status);
@@ -76,12 +73,10 @@ static void expect_fetched(struct net_node *node, uint64_t id, int status,
 	assert_memory_equal(m.data ? m.data : "", data, m.len);
 	assert_int_equal(m.text_len, strlen(why));
 	assert_memory_equal(m.text ? m.text : "", why, m.text_len);
-	buf_free(&b);
 }
 
-TEST(committed_data_of_a_rank_are_fetched)
+PMIX_TEST(committed_data_of_a_rank_are_fetched)
 {
-	struct net *n = serve(NULL);
 	uint64_t first, second;
 
 	ready(n);
@@ -100,10 +95,8 @@ TEST(committed_data_of_a_rank_are_fetched)
 	assert_silence(&n->nodes[2]);
 }
 
-TEST(a_fetch_waits_for_who_is_not_ready)
+PMIX_TEST(a_fetch_waits_for_who_is_not_ready)
 {
-	struct net *n = serve(NULL);
-
 	fetch(n, 0, 1, 5);
 	assert_silence(&n->nodes[2]);
 	ready(n);
@@ -111,39 +104,31 @@ TEST(a_fetch_waits_for_who_is_not_ready)
 	expect_fetched(&n->nodes[0], 1, 0, "x", "");
 }
 
-TEST(a_fetch_of_nobody_is_refused)
+PMIX_TEST(a_fetch_of_nobody_is_refused)
 {
-	struct net *n = serve(NULL);
 	struct pmix_msg m;
-	struct buf b;
 
 	ready(n);
 	fetch(n, 0, 1, NET_RANKS);
-	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_true(hear(&n->nodes[0], &m));
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.status, -EINVAL);
-	buf_free(&b);
 }
 
-TEST(a_fetch_ends_with_its_rank)
+PMIX_TEST(a_fetch_ends_with_its_rank)
 {
-	struct net *n = serve(NULL);
-
 	ready(n);
 	fetch(n, 0, 1, 5);
 	expect_asked(&n->nodes[2], 5);
-	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
-	net_run(n);
+	exit_of(n, 5, NULL);
 	expect_fetched(&n->nodes[0], 1, -ECONNRESET, "",
 		       "rank 5 (node n2) exited without finalizing PMIx");
 }
 
 /* Data that the rank has committed is there, or never will be. */
-TEST(fetch_of_ended_rank_has_a_limit)
+PMIX_TEST(fetch_of_ended_rank_has_a_limit)
 {
-	struct net *n = serve(NULL);
 	struct pmix_msg m;
-	struct buf b;
 
 	ready(n);
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 5), 0);
@@ -153,32 +138,26 @@ TEST(fetch_of_ended_rank_has_a_limit)
 	expect_fetched(&n->nodes[0], 1, 0, "x", "");
 	fetch(n, 0, 2, 5);
 	answer(n, 2, expect_asked(&n->nodes[2], 5), -ENOENT, "");
-	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_true(hear(&n->nodes[0], &m));
 	assert_int_equal(m.status, -ENOENT);
-	buf_free(&b);
 }
 
-TEST(fetch_of_rank_that_ended_without_pmix_fails)
+NET_TEST(fetch_of_rank_that_ended_without_pmix_fails)
 {
-	struct net *n = net_create(NULL);
 	struct pmix_msg m;
-	struct buf b;
 
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		hello(&n->nodes[i]);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	exit_of(n, 5, NULL);
 	fetch_in(n, 0, 1, 5, UINT32_MAX);
-	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_true(hear(&n->nodes[0], &m));
 	assert_int_equal(m.type, PMIX_MSG_FETCHED);
 	assert_int_equal(m.status, -EIO);
-	buf_free(&b);
 }
 
-TEST(a_fetch_ends_with_who_serves_the_rank)
+PMIX_TEST(a_fetch_ends_with_who_serves_the_rank)
 {
-	struct net *n = serve(NULL);
-
 	ready(n);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_init1(n, r); /* so that the ranks stay */
@@ -229,9 +208,8 @@ static void expect_named(struct net *n, uint32_t rank, uint64_t id, int error,
 {
 	struct names_answer a;
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(net_node_of(n, rank), &m, &b));
+	assert_true(hear(net_node_of(n, rank), &m));
 	assert_int_equal(m.type, PMIX_MSG_NAMED);
 	assert_int_equal(m.id, id);
 	assert_int_equal(m.status, 0);
@@ -244,7 +222,6 @@ static void expect_named(struct net *n, uint32_t rank, uint64_t id, int error,
 		assert_int_equal(a.items[0].from.rank, 0);
 	}
 	free(a.items);
-	buf_free(&b);
 }
 
 /* Nobody has answered it. */
@@ -253,23 +230,19 @@ static void expect_unnamed(struct net *n, uint32_t rank, uint64_t id, int status
 {
 	struct pmix_msg m;
 	char text[PMIX_MSG_TEXT_MAX + 1];
-	struct buf b;
 
-	assert_true(hear(net_node_of(n, rank), &m, &b));
+	assert_true(hear(net_node_of(n, rank), &m));
 	assert_int_equal(m.type, PMIX_MSG_NAMED);
 	assert_int_equal(m.id, id);
 	assert_int_equal(m.status, status);
 	assert_int_equal(m.len, 0);
 	snprintf(text, sizeof(text), "%.*s", (int)m.text_len, m.text);
 	assert_non_null(strstr(text, why));
-	buf_free(&b);
 }
 
 /* Ranks 0 and 3 are on a node; who asks is said by the agent. */
-TEST(published_names_are_found)
+PMIX_TEST(published_names_are_found)
 {
-	struct net *n = serve(NULL);
-
 	ask_names(n, 3, 1, NAMES_LOOKUP, 1);
 	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
 	assert_silence(net_node_of(n, 3));
@@ -295,9 +268,8 @@ TEST(without_srun_nothing_is_found)
 	expect_unnamed(n, 3, 2, -ENOTCONN, "");
 }
 
-TEST(request_without_an_answer_is_a_wait)
+PMIX_TEST(request_without_an_answer_is_a_wait)
 {
-	struct net *n = serve(NULL);
 	struct pmi_server *server = net_node_of(n, 5)->server;
 	char text[PMI_WAIT_TEXT_MAX];
 	uint64_t ended = pmi_server_ended(server);
@@ -313,14 +285,13 @@ TEST(request_without_an_answer_is_a_wait)
 	assert_true(pmi_server_ended(server) > ended);
 }
 
-TEST(connection_names_the_namespace_that_has_not_come)
+PMIX_TEST(connection_names_the_namespace_that_has_not_come)
 {
 	struct names_item item = { .key = "key", .from.nspace = "pmi2x.7.1" };
 	const struct names_request r = {
 		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = &item, .count = 1,
 		.wait = 1,
 	};
-	struct net *n = serve(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 
 	say_names(n, 5, 1, &r);
@@ -336,16 +307,14 @@ TEST(end_of_pmi_fd_drops_no_request_of_pmix)
 
 	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
 	net_init1(n, 5); /* another program starts PMI over */
-	net_eof(n, 5);
-	net_run(n);
+	net_hang_up(n, 5);
 	assert_silence(net_node_of(n, 5));
 	exit_of(n, 5, NULL);
 	expect_unnamed(n, 5, 1, -ENOTCONN, "");
 }
 
-TEST(requests_about_names_that_cannot_be_are_refused)
+PMIX_TEST(requests_about_names_that_cannot_be_are_refused)
 {
-	struct net *n = serve(NULL);
 	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = 7, .rank = 5,
 			      .data = "none", .len = 4 };
 
@@ -392,21 +361,17 @@ static void expect_that_rank_3_has_ended(struct net *n)
 {
 	struct names_answer a;
 	struct pmix_msg m = {};
-	struct buf b;
 
-	assert_true(hear(net_node_of(n, 5), &m, &b));
+	assert_true(hear(net_node_of(n, 5), &m));
 	assert_int_equal(m.type, PMIX_MSG_NAMED);
 	assert_int_equal(names_unpack_answer(&a, m.data, m.len), 0);
 	assert_int_equal(a.error, -ECONNRESET);
 	free(a.items);
-	buf_free(&b);
 	assert_string_equal(n->report, "pmi2x.17.2 cannot connect with rank 3 (node n0) of pmi2x.17.2, which ended before the connection was made");
 }
 
-TEST(nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended)
+TEST_ON(nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended, struct net *n, spawn_step())
 {
-	struct net *n = spawn_step();
-
 	wait_for_rank_3(n, 5, 1);
 	exit_of(n, 1, NULL);
 	assert_silence(net_node_of(n, 5));
@@ -430,16 +395,14 @@ TEST(nobody_waits_for_the_first_rank_to_start_that_has_ended)
 	}
 }
 
-TEST(lookup_of_an_exited_rank_is_dropped)
+PMIX_TEST(lookup_of_an_exited_rank_is_dropped)
 {
-	struct net *n = serve(NULL);
 	struct pmix_msg m;
-	struct buf b;
 
 	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
 	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
-	for (m.type = 0; m.type != PMIX_MSG_NAMED; buf_free(&b))
-		assert_true(hear(&n->nodes[2], &m, &b));
+	for (m.type = 0; m.type != PMIX_MSG_NAMED;)
+		assert_true(hear(&n->nodes[2], &m));
 	assert_int_equal(m.id, 1);
 	assert_true(m.status < 0);
 }
@@ -469,20 +432,17 @@ static void expect_spawned(struct net *n, uint32_t rank, uint64_t id, int status
 			   const char *said)
 {
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(net_node_of(n, rank), &m, &b));
+	assert_true(hear(net_node_of(n, rank), &m));
 	assert_int_equal(m.type, PMIX_MSG_SPAWNED);
 	assert_int_equal(m.id, id);
 	assert_int_equal(m.status, status);
 	assert_int_equal(m.text_len, strlen(said));
 	assert_memory_equal(m.text, said, m.text_len);
-	buf_free(&b);
 }
 
-TEST(a_spawn_is_answered_with_its_namespace)
+PMIX_TEST(a_spawn_is_answered_with_its_namespace)
 {
-	struct net *n = serve(NULL);
 	const struct pmix_msg none = { .type = PMIX_MSG_SPAWN, .id = 9, .rank = 5,
 				       .data = "none", .len = 4 };
 
@@ -501,10 +461,8 @@ TEST(a_spawn_is_answered_with_its_namespace)
 }
 
 /* Also if the rank exits well, and its step goes on. */
-TEST(nobody_waits_for_a_rank_that_has_spawned_and_ended)
+PMIX_TEST(nobody_waits_for_a_rank_that_has_spawned_and_ended)
 {
-	struct net *n = serve(NULL);
-
 	ask_spawn(n, 3, 7);
 	step_services_spawned(n->launcher, n->spawn_token, 0, "17.3");
 	net_run(n);

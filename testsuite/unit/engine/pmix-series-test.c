@@ -28,16 +28,12 @@ TEST(killed_program_fails_the_fence_that_others_wait_in)
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		assert_int_equal(n->nodes[i].ends, 0);
 	connect_again(n, 0);
-	enter_nodes(n, 2, 4);
-	net_run(n);
-	assert_all_ended(n, 2, 4);
+	fence(n, 2, 4);
 }
 
 /* The rank starts its next program before the end of the one before is reported. */
-TEST(next_program_of_a_killed_one_meets_its_own_kind_only)
+PMIX_TEST(next_program_of_a_killed_one_meets_its_own_kind_only)
 {
-	struct net *n = serve(NULL);
-
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	enter_node(&n->nodes[1], 1, NULL, 0, 4);
 	net_run(n);
@@ -58,23 +54,17 @@ TEST(next_program_of_a_killed_one_meets_its_own_kind_only)
 }
 
 /* pmi2x-pmixd has refused the fence, and the program finalized all the same. */
-TEST(program_that_missed_a_fence_is_counted)
+PMIX_TEST(program_that_missed_a_fence_is_counted)
 {
-	struct net *n = serve(NULL);
-
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 0), 0);
 	assert_int_equal(say(&n->nodes[0], &(struct pmix_msg){
 				 .type = PMIX_MSG_CONNECTED, .rank = 0, .number = 1 }), 0);
 	connect_again(n, 1);
-	enter_nodes(n, 1, 4);
-	net_run(n);
-	assert_all_ended(n, 1, 4);
+	fence(n, 1, 4);
 }
 
-TEST(different_programs_on_a_node_enter_nothing_together)
+PMIX_TEST(different_programs_on_a_node_enter_nothing_together)
 {
-	struct net *n = serve(NULL);
-
 	enter_node(&n->nodes[1], 1, NULL, 0, 4);
 	net_run(n);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 3), 0);
@@ -87,15 +77,12 @@ TEST(different_programs_on_a_node_enter_nothing_together)
 		if (r != 3)
 			assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
-	enter_nodes(n, 2, 4);
-	net_run(n);
-	assert_all_ended(n, 2, 4);
+	fence(n, 2, 4);
 }
 
-TEST(killed_member_of_a_subset_is_missed)
+PMIX_TEST(killed_member_of_a_subset_is_missed)
 {
 	static const uint32_t members[] = { 0, 3, 5 };
-	struct net *n = serve(NULL);
 
 	enter_node(&n->nodes[0], 1, members, 3, 4);
 	net_run(n);
@@ -118,9 +105,7 @@ static void assert_missed_rank_is_named(bool fences)
 	char text[PMI_WAIT_TEXT_MAX];
 
 	if (fences) {
-		enter_nodes(n, 1, 4);
-		net_run(n);
-		assert_all_ended(n, 1, 4);
+		fence(n, 1, 4);
 	}
 	for (uint32_t r = 0; r < 4; r += 3)
 		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
@@ -139,13 +124,9 @@ TEST(rank_that_ended_before_the_program_of_others_is_named)
 	assert_missed_rank_is_named(false); /* libpmix has ended the fence of this node */
 }
 
-TEST(end_of_no_session_is_ignored)
+PMIX_TEST(end_of_no_session_is_ignored)
 {
-	struct net *n = serve(NULL);
-
 	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 5), 0);
 	assert_int_equal(say_rank(n, PMIX_MSG_LOST, 5), 0);
-	enter_nodes(n, 1, 4);
-	net_run(n);
-	assert_all_ended(n, 1, 4);
+	fence(n, 1, 4);
 }

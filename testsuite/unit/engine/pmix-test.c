@@ -11,16 +11,14 @@
 
 /* ---- the beginning ---- */
 
-TEST(hello_is_answered_with_the_namespace)
+NET_TEST(hello_is_answered_with_the_namespace)
 {
-	struct net *n = net_create(NULL);
 	struct net_node *node = &n->nodes[1];
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION,
 	};
 	struct pmix_nspace ns;
 	struct pmix_msg got;
-	struct buf b;
 
 	pmi_server_use_pmix(node->server, 1000, 100, 60000);
 	assert_int_equal(say(node, &m), 0);
@@ -29,7 +27,7 @@ TEST(hello_is_answered_with_the_namespace)
 	assert_int_equal(node->topology_wanted, 1);
 	assert_silence(node);
 	pmi_server_topology(node->server, "/topology.xml");
-	assert_true(hear(node, &got, &b));
+	assert_true(hear(node, &got));
 	assert_int_equal(got.type, PMIX_MSG_NSPACE);
 	assert_int_equal(pmix_nspace_unpack(&ns, got.data, got.len), 0);
 	assert_string_equal(ns.name, "pmi2x.17.2");
@@ -41,7 +39,6 @@ TEST(hello_is_answered_with_the_namespace)
 	assert_int_equal(ns.uid, 1000);
 	assert_null(ns.parent);
 	pmix_nspace_free(&ns);
-	buf_free(&b);
 	pmi_server_topology(node->server, "/later.xml");
 	assert_silence(node);
 }
@@ -55,28 +52,25 @@ TEST(a_spawned_step_has_a_parent_and_is_ready)
 	struct net *n = net_create(&o);
 	struct pmix_nspace ns;
 	struct pmix_msg got;
-	struct buf b;
 
 	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	assert_int_equal(say(&n->nodes[0], &m), 0);
-	assert_true(hear(&n->nodes[0], &got, &b));
+	assert_true(hear(&n->nodes[0], &got));
 	assert_int_equal(pmix_nspace_unpack(&ns, got.data, got.len), 0);
 	assert_string_equal(ns.parent, "pmi2x.17.1");
 	assert_int_equal(ns.napps, 2);
 	assert_int_equal(ns.app_sizes[1], 4);
 	pmix_nspace_free(&ns);
-	buf_free(&b);
 	assert_int_equal(n->ready, 0);
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
 	assert_int_equal(n->ready, 1);
 }
 
-TEST(another_version_is_refused)
+NET_TEST(another_version_is_refused)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION + 1,
 	};
-	struct net *n = net_create(NULL);
 
 	pmi_server_use_pmix(n->nodes[0].server, 1000, 100, 60000);
 	assert_int_equal(say(&n->nodes[0], &m), -EPROTO);
@@ -85,21 +79,15 @@ TEST(another_version_is_refused)
 
 /* ---- fences of all ---- */
 
-TEST(a_fence_gathers_what_ranks_give)
+PMIX_TEST(a_fence_gathers_what_ranks_give)
 {
-	struct net *n = serve(NULL);
-
 	for (uint64_t id = 1; id <= 3; id++) {
-		enter_nodes(n, id, 10);
-		net_run(n);
-		assert_all_ended(n, id, 10);
+		fence(n, id, 10);
 	}
 }
 
-TEST(a_fence_waits_for_every_node)
+PMIX_TEST(a_fence_waits_for_every_node)
 {
-	struct net *n = serve(NULL);
-
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	enter_node(&n->nodes[2], 1, NULL, 0, 4);
 	net_run(n);
@@ -112,10 +100,8 @@ TEST(a_fence_waits_for_every_node)
 	assert_int_equal(pmi_server_pending(n->nodes[0].server), 0);
 }
 
-TEST(several_fences_may_be_under_way)
+PMIX_TEST(several_fences_may_be_under_way)
 {
-	struct net *n = serve(NULL);
-
 	for (uint32_t i = 0; i < NET_NODES; i++) {
 		enter_node(&n->nodes[i], 7, NULL, 0, 3);
 		enter_node(&n->nodes[i], 5, NULL, 0, 4);
@@ -135,34 +121,27 @@ TEST(large_data_arrive_whole)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct net *n = serve(all[i]);
 
-		enter_nodes(n, 1, BIG);
-		net_run(n);
-		assert_all_ended(n, 1, BIG);
+		fence(n, 1, BIG);
 		unit_end(n);
 	}
 }
 
-TEST(pmi_and_pmix_do_not_count_together)
+PMIX_TEST(pmi_and_pmix_do_not_count_together)
 {
-	struct net *n = serve(NULL);
-
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_init1(n, r);
 	for (uint32_t r = 0; r < NET_RANKS - 1; r++)
 		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
-	enter_nodes(n, 1, 8);
-	net_run(n);
-	assert_all_ended(n, 1, 8);
+	fence(n, 1, 8);
 	assert_non_null(net_pmi1(n, NET_RANKS - 1, "cmd=barrier_in"));
 }
 
 /* ---- fences of some ---- */
 
-TEST(fence_of_some_ranks_completes)
+PMIX_TEST(fence_of_some_ranks_completes)
 {
 	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 1, 3, 4, 5 };
 	static const uint32_t gave[] = { 3, 4, 5 };
-	struct net *n = serve(NULL);
 
 	enter_node(&n->nodes[0], 1, some, 3, 6);
 	enter_node(&n->nodes[0], 2, others, 4, 7);
@@ -181,15 +160,13 @@ TEST(fence_of_some_ranks_completes)
 		assert_silence(&n->nodes[i]);
 }
 
-TEST(fence_of_some_ranks_fails_when_one_exits)
+PMIX_TEST(fence_of_some_ranks_fails_when_one_exits)
 {
 	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 0, 5 };
-	struct net *n = serve(NULL);
 
 	enter_node(&n->nodes[0], 1, some, 3, 6);
 	net_run(n);
-	pmi_server_client_exit(net_node_of(n, 4)->server, net_slot_of(n, 4), NULL);
-	net_run(n);
+	exit_of(n, 4, NULL);
 	assert_failed(&n->nodes[0], 1,
 		      "rank 4 (node n1) exited without finalizing PMIx");
 	assert_non_null(strstr(n->report, "PMIx fence of 3 ranks failed"));
@@ -201,12 +178,11 @@ TEST(fence_of_some_ranks_fails_when_one_exits)
 
 /* ---- groups ---- */
 
-TEST(groups_are_told_apart_by_name)
+PMIX_TEST(groups_are_told_apart_by_name)
 {
 	static const char *const names[NET_NODES][2] = {
 		{ "one", "other" }, { "other", "one" }, { "one", "other" },
 	};
-	struct net *n = serve(NULL);
 
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		for (uint64_t id = 1; id <= 2; id++)
@@ -222,15 +198,12 @@ TEST(groups_are_told_apart_by_name)
 	}
 }
 
-TEST(a_group_is_no_fence)
+PMIX_TEST(a_group_is_no_fence)
 {
 	static const uint32_t some[] = { 0, 2 };
-	struct net *n = serve(NULL);
 
 	enter_named(&n->nodes[0], 1, PMIX_OP_CONSTRUCT, "g", NULL, 0, 4);
-	enter_nodes(n, 2, 6);
-	net_run(n);
-	assert_all_ended(n, 2, 6);
+	fence(n, 2, 6);
 	enter_named(&n->nodes[0], 3, PMIX_OP_CONSTRUCT, "", some, 2, 4);
 	enter_named(&n->nodes[0], 4, PMIX_OP_DESTRUCT, "", some, 2, 5);
 	enter_node(&n->nodes[1], 5, some, 2, 6);
@@ -243,10 +216,9 @@ TEST(a_group_is_no_fence)
 }
 
 /* Connections of all ranks in different order than their fence, and of some. */
-TEST(processes_connect_and_disconnect)
+PMIX_TEST(processes_connect_and_disconnect)
 {
 	static const uint32_t some[] = { 0, 2 };
-	struct net *n = serve(NULL);
 
 	for (uint32_t i = 0; i < NET_NODES; i++) {
 		if (i == 1)
@@ -270,10 +242,9 @@ TEST(processes_connect_and_disconnect)
 	assert_ended(&n->nodes[1], 5, some, 0, 0);
 }
 
-TEST(a_name_may_be_as_long_as_a_tag_of_mpi)
+PMIX_TEST(a_name_may_be_as_long_as_a_tag_of_mpi)
 {
 	char name[PMIX_MSG_TEXT_MAX + 1] = "";
-	struct net *n = serve(NULL);
 
 	memset(name, 'n', PMIX_MSG_TEXT_MAX);
 	for (uint32_t i = 0; i < NET_NODES; i++)
@@ -282,10 +253,9 @@ TEST(a_name_may_be_as_long_as_a_tag_of_mpi)
 	assert_all_ended(n, 1, 4);
 }
 
-TEST(a_group_fails_when_a_member_goes)
+PMIX_TEST(a_group_fails_when_a_member_goes)
 {
 	static const uint32_t some[] = { 0, 2, 4 };
-	struct net *n = serve(NULL);
 	char text[PMI_WAIT_TEXT_MAX];
 
 	enter_named(&n->nodes[0], 1, PMIX_OP_CONSTRUCT, "g", some, 3, 6);
@@ -294,8 +264,7 @@ TEST(a_group_fails_when_a_member_goes)
 	assert_string_equal(text,
 			    "PMIx group construct of 3 ranks (g): 60 s, node n0 waits for "
 			    "ranks of or below these nodes: n1");
-	pmi_server_client_exit(net_node_of(n, 4)->server, net_slot_of(n, 4), NULL);
-	net_run(n);
+	exit_of(n, 4, NULL);
 	assert_failed(&n->nodes[0], 1,
 		      "rank 4 (node n1) exited without finalizing PMIx");
 	assert_non_null(strstr(n->report, "PMIx group construct of 3 ranks failed"));
@@ -318,19 +287,16 @@ static void tell(struct net_node *node, const char *data)
 static void assert_told(struct net_node *node, const char *data)
 {
 	struct pmix_msg m;
-	struct buf b;
 
-	assert_true(hear(node, &m, &b));
+	assert_true(hear(node, &m));
 	assert_int_equal(m.type, PMIX_MSG_EVENT);
 	assert_int_equal(m.len, strlen(data));
 	assert_memory_equal(m.data, data, m.len);
-	buf_free(&b);
 }
 
-TEST(an_event_comes_to_the_other_nodes)
+PMIX_TEST(an_event_comes_to_the_other_nodes)
 {
 	const struct pmix_msg ready = { .type = PMIX_MSG_READY };
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say(&n->nodes[0], &ready), 0);
 	assert_int_equal(say(&n->nodes[1], &ready), 0);
@@ -360,9 +326,7 @@ static void refuse(struct entering *e, const char *why)
 
 	assert_int_equal(enter(e, &n->nodes[1]), 0);
 	assert_failed(&n->nodes[1], 3, why);
-	enter_nodes(n, 4, 5);
-	net_run(n);
-	assert_all_ended(n, 4, 5);
+	fence(n, 4, 5);
 	unit_end(n);
 }
 
@@ -411,10 +375,8 @@ TEST(entries_that_cannot_be_are_refused)
 	refuse(&e, "not supported");
 }
 
-TEST(an_id_serves_one_at_a_time)
+PMIX_TEST(an_id_serves_one_at_a_time)
 {
-	struct net *n = serve(NULL);
-
 	enter_node(&n->nodes[1], 3, NULL, 0, 4);
 	enter_node(&n->nodes[1], 3, NULL, 0, 4);
 	assert_failed(&n->nodes[1], 3, "File exists");
@@ -426,7 +388,7 @@ TEST(an_id_serves_one_at_a_time)
 	assert_silence(&n->nodes[1]);
 }
 
-TEST(pmixd_that_breaks_the_protocol_is_shut_out)
+PMIX_TEST(pmixd_that_breaks_the_protocol_is_shut_out)
 {
 	const struct pmix_msg wrong[] = {
 		{ .type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION },
@@ -434,7 +396,6 @@ TEST(pmixd_that_breaks_the_protocol_is_shut_out)
 		{ .type = PMIX_MSG_ENDED },
 		{ .type = PMIX_MSG_READY, .nspace = 1 },
 	};
-	struct net *n = serve(NULL);
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(say(&n->nodes[0], &wrong[i]), -EPROTO);
@@ -446,12 +407,11 @@ TEST(pmixd_that_breaks_the_protocol_is_shut_out)
 				 .type = PMIX_MSG_READY }), -EPROTO);
 }
 
-TEST(pmixd_reports_ranks_of_its_own_node_only)
+PMIX_TEST(pmixd_reports_ranks_of_its_own_node_only)
 {
 	static const enum pmix_msg_type types[] = {
 		PMIX_MSG_CONNECTED, PMIX_MSG_FINALIZED, PMIX_MSG_ABORT,
 	};
-	struct net *n = serve(NULL);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		for (uint32_t rank = 1; rank < 9; rank += 7)
@@ -460,9 +420,7 @@ TEST(pmixd_reports_ranks_of_its_own_node_only)
 					 0);
 	assert_string_equal(n->abort_text, "");
 	buf_clear(&n->nodes[0].pmix); /* each abort has been answered */
-	enter_nodes(n, 1, 4);
-	net_run(n);
-	assert_all_ended(n, 1, 4);
+	fence(n, 1, 4);
 }
 
 /* ---- without memory ---- */
@@ -470,12 +428,10 @@ TEST(pmixd_reports_ranks_of_its_own_node_only)
 static bool has_ended(struct net_node *node)
 {
 	struct pmix_msg m;
-	struct buf b;
 	bool ended = false;
 
-	while (!ended && hear(node, &m, &b)) {
+	while (!ended && hear(node, &m)) {
 		ended = m.type == PMIX_MSG_ENDED;
-		buf_free(&b);
 	}
 	return ended;
 }
@@ -542,11 +498,10 @@ TEST(without_memory_nobody_waits)
 	assert_true(number > 5);
 }
 
-TEST(client_of_another_user_is_reported_once)
+PMIX_TEST(client_of_another_user_is_reported_once)
 {
 	const struct pmix_msg m = { .type = PMIX_MSG_USER, .rank = 3, .number = 1234 };
 	const struct pmix_msg elsewhere = { .type = PMIX_MSG_USER, .rank = 1, .number = 1234 };
-	struct net *n = serve(NULL);
 
 	assert_int_equal(say(&n->nodes[0], &elsewhere), 0);
 	assert_int_equal(n->reports, 0);

@@ -34,9 +34,21 @@ static struct net *create(void)
 	return net_create(&(struct net_options){.slots = true});
 }
 
-static void use(struct user *u, struct net *n, uint32_t rank)
+#define SLOTS_TEST(name) TEST_ON(name, struct net *n, create())
+
+static void leave(void *user)
+{
+	struct user *u = user;
+
+	munmap(u->map, slots_size(u->node->slots));
+	free(u);
+}
+
+/* The rank uses its slots until the test ends. */
+static struct user *use(struct net *n, uint32_t rank)
 {
 	struct net_node *node = net_node_of(n, rank);
+	struct user *u = malloc(sizeof(*u));
 	uint32_t count;
 
 	layout_ranks_at(n->layout, node->position, &count);
@@ -54,11 +66,7 @@ static void use(struct user *u, struct net *n, uint32_t rank)
 				       slots_board_offset(node->slots),
 				       slots_board_size(count));
 	net_init_slots(n, rank, SLOTS_VERSION);
-}
-
-static void leave(struct user *u)
-{
-	munmap(u->map, slots_size(u->node->slots));
+	return unit_at_end(leave, u);
 }
 
 /* Put an entry into a cell. Does the count say: wake the agent? */
@@ -109,10 +117,9 @@ static bool answered(const struct user *u, uint32_t cell, uint32_t ticket)
 
 /* ---- tests ---- */
 
-TEST(slots_are_negotiated)
+SLOTS_TEST(slots_are_negotiated)
 {
 	const struct net_options none = {0};
-	struct net *n = create();
 	const char *answer = net_init_slots(n, 4, 7);
 
 	assert_non_null(strstr(answer, "pmi2x-region=1;"));
@@ -131,101 +138,90 @@ TEST(slots_are_negotiated)
 }
 
 /* Ranks 1, 2 and 4 are on one node: 1 and 4 use slots, 2 its socket. */
-TEST(both_ways_meet_in_one_fence)
+SLOTS_TEST(both_ways_meet_in_one_fence)
 {
-	struct net *n = create();
-	struct user one, four;
+	struct user *one = use(n, 1), *four = use(n, 4);
 	struct buf b;
 	const char *value;
 	size_t len;
 
-	use(&one, n, 1);
-	use(&four, n, 4);
 	net_init2(n, 2);
 	net_init_ext(n, 0, 0);
 	net_init2(n, 3);
 	net_init2(n, 5);
 	buf_init(&b, 1000);
 	record_append(&b, "key", 3, "in a slot", 9);
-	assert_int_equal(one.board->need[SLOT_FENCE], 2);
-	assert_false(enter(&one, 0, SLOT_FENCE, b.data, b.len));
-	assert_int_equal(pmi_server_pending(one.node->server), 0);
-	assert_true(enter(&four, 3, SLOT_FENCE, "", 0));
-	assert_int_equal(pmi_server_pending(one.node->server), 1);
+	assert_int_equal(one->board->need[SLOT_FENCE], 2);
+	assert_false(enter(one, 0, SLOT_FENCE, b.data, b.len));
+	assert_int_equal(pmi_server_pending(one->node->server), 0);
+	assert_true(enter(four, 3, SLOT_FENCE, "", 0));
+	assert_int_equal(pmi_server_pending(one->node->server), 1);
 	net_pmi2(n, 0, "cmd=pmi2x-fence;");
 	net_pmi2(n, 3, "cmd=kvs-fence;");
 	net_pmi2(n, 5, "cmd=kvs-fence;");
-	assert_false(answered(&one, 0, 1));
+	assert_false(answered(one, 0, 1));
 	assert_string_equal(net_pmi2(n, 2, "cmd=kvs-fence;"),
 			    "cmd=kvs-fence-response;rc=0;");
-	assert_true(answered(&one, 0, 1));
-	assert_true(answered(&four, 3, 1));
-	assert_int_equal(reply(&one, 0)->rc, 0);
-	assert_int_equal(one.node->wakes, 1);
+	assert_true(answered(one, 0, 1));
+	assert_true(answered(four, 3, 1));
+	assert_int_equal(reply(one, 0)->rc, 0);
+	assert_int_equal(one->node->wakes, 1);
 	assert_null(net_read(n, 1)); /* nothing over the socket */
 	assert_true(region_writer_find(net_node_of(n, 5)->region, "key", 3,
 				       &value, &len));
 	assert_memory_equal(value, "in a slot", 9);
 	buf_free(&b);
-	leave(&one);
-	leave(&four);
 }
 
 /* The last of those that use slots always finds that it must wake the agent. */
-TEST(the_last_one_wakes_the_agent)
+SLOTS_TEST(the_last_one_wakes_the_agent)
 {
-	struct net *n = create();
-	struct user one, two, four;
+	struct user *one, *two, *four;
 
-	use(&one, n, 1);
-	assert_int_equal(one.board->need[SLOT_FENCE], 1);
-	assert_true(enter(&one, 0, SLOT_FENCE, "", 0)); /* alone so far */
-	use(&two, n, 2);
-	use(&four, n, 4);
-	assert_int_equal(one.board->need[SLOT_FENCE], 2);
-	assert_false(enter(&two, 0, SLOT_FENCE, "", 0));
-	assert_true(enter(&four, 0, SLOT_FENCE, "", 0));
+	one = use(n, 1);
+	assert_int_equal(one->board->need[SLOT_FENCE], 1);
+	assert_true(enter(one, 0, SLOT_FENCE, "", 0)); /* alone so far */
+	two = use(n, 2);
+	four = use(n, 4);
+	assert_int_equal(one->board->need[SLOT_FENCE], 2);
+	assert_false(enter(two, 0, SLOT_FENCE, "", 0));
+	assert_true(enter(four, 0, SLOT_FENCE, "", 0));
 	/* One rank is ahead by two entries; the others are not counted twice. */
-	enter(&one, 1, SLOT_FENCE, "", 0);
-	enter(&one, 2, SLOT_FENCE, "", 0);
-	pmi_server_slots_input(one.node->server);
-	assert_int_equal(one.board->need[SLOT_FENCE], 2);
-	assert_false(enter(&four, 1, SLOT_FENCE, "", 0));
+	enter(one, 1, SLOT_FENCE, "", 0);
+	enter(one, 2, SLOT_FENCE, "", 0);
+	pmi_server_slots_input(one->node->server);
+	assert_int_equal(one->board->need[SLOT_FENCE], 2);
+	assert_false(enter(four, 1, SLOT_FENCE, "", 0));
 	/* A rank that enters over its socket need not be waited for. */
-	enter_over_socket(&two, "cmd=pmi2x-fence;");
-	assert_int_equal(pmi_server_pending(one.node->server), 3);
-	assert_int_equal(one.board->need[SLOT_FENCE], 2);
+	enter_over_socket(two, "cmd=pmi2x-fence;");
+	assert_int_equal(pmi_server_pending(one->node->server), 3);
+	assert_int_equal(one->board->need[SLOT_FENCE], 2);
 	/* Nor who has left: the agent looks at once. */
-	enter(&two, 0, SLOT_FENCE, "", 0);
-	assert_int_equal(one.board->need[SLOT_FENCE], 2);
+	enter(two, 0, SLOT_FENCE, "", 0);
+	assert_int_equal(one->board->need[SLOT_FENCE], 2);
 	net_eof(n, 4);
-	assert_int_equal(one.board->need[SLOT_FENCE], 0);
-	leave(&one);
-	leave(&two);
-	leave(&four);
+	assert_int_equal(one->board->need[SLOT_FENCE], 0);
 }
 
 /* Slot, socket and slot again, before the agent looks at all. */
-TEST(the_order_of_a_rank_is_kept)
+SLOTS_TEST(the_order_of_a_rank_is_kept)
 {
 	static const char request[] =
 		"41    cmd=pmi2x-allgather;thrid=1;value=socket;";
-	struct net *n = create();
 	struct net_node *node;
-	struct user five;
+	struct user *five = use(n, 5);
 	char key[2] = "a";
 	struct buf b;
 
-	use(&five, n, 5);
-	node = five.node;
+	node = five->node;
 	buf_init(&b, 1000);
 	for (int i = 0; i < 2; i++, key[0] += 2) {
 		buf_clear(&b);
 		record_append(&b, key, 1, "x", 1);
-		put(&five, i, SLOT_GATHER, b.data, b.len);
-		five.ticket++; /* the socket's turn, read later */
+		put(five, i, SLOT_GATHER, b.data, b.len);
+		five->ticket++; /* the socket's turn, read later */
 	}
-	five.ticket--;
+	five->ticket--;
 	net_input(n, 5, request, strlen(request)); /* at once: no look between */
 	pmi_server_slots_input(node->server);
 	assert_null(net_read(n, 5));
@@ -235,41 +231,37 @@ TEST(the_order_of_a_rank_is_kept)
 		for (int i = 0; i < 3; i++)
 			net_pmi2(n, r, "cmd=pmi2x-allgather;value=other;");
 	}
-	assert_true(answered(&five, 0, 1));
-	assert_true(answered(&five, 1, 3));
+	assert_true(answered(five, 0, 1));
+	assert_true(answered(five, 1, 3));
 	assert_non_null(strstr(net_read(n, 5), "thrid=1;rc=0;"));
 	buf_free(&b);
-	leave(&five);
 }
 
-TEST(gathers_lie_where_the_reply_says)
+SLOTS_TEST(gathers_lie_where_the_reply_says)
 {
-	struct net *n = create();
-	struct user five;
+	struct user *five = use(n, 5);
 	struct image img;
 	const void *bytes;
 	uint64_t offset;
 	size_t len;
 
-	use(&five, n, 5);
 	for (int round = 0; round < 3; round++) {
-		put(&five, 0, SLOT_GATHER, "value of 5", 10);
-		pmi_server_slots_input(five.node->server);
+		put(five, 0, SLOT_GATHER, "value of 5", 10);
+		pmi_server_slots_input(five->node->server);
 		for (uint32_t r = 0; r < 5; r++) {
 			if (round == 0)
 				net_init_ext(n, r, 0);
 			net_pmi2(n, r, "cmd=pmi2x-allgather;value=v;");
 		}
-		assert_true(answered(&five, 0, five.ticket - 1));
-		offset = reply(&five, 0)->offset;
-		bytes = region_writer_bytes(five.node->region, offset,
-					    reply(&five, 0)->length);
+		assert_true(answered(five, 0, five->ticket - 1));
+		offset = reply(five, 0)->offset;
+		bytes = region_writer_bytes(five->node->region, offset,
+					    reply(five, 0)->length);
 		assert_int_equal(image_open(&img, bytes,
-					    reply(&five, 0)->length), 0);
+					    reply(five, 0)->length), 0);
 		assert_memory_equal(image_gather_value(&img, 5, &len),
 				    "value of 5", 10);
 	}
-	leave(&five);
 }
 
 static void expect_ring(const struct user *u, uint32_t cell, uint64_t place,
@@ -292,17 +284,14 @@ static void expect_ring(const struct user *u, uint32_t cell, uint64_t place,
 }
 
 /* Node by node: 0 and 3, then 1, 2 and 4, then 5; 1 and 4 use slots. */
-TEST(both_ways_meet_in_one_ring)
+SLOTS_TEST(both_ways_meet_in_one_ring)
 {
-	struct net *n = create();
-	struct user one, four;
+	struct user *one = use(n, 1), *four = use(n, 4);
 
-	use(&one, n, 1);
-	use(&four, n, 4);
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(one.board->need[SLOT_RING], 2);
-		assert_false(enter(&one, 0, SLOT_RING, "of one", 6));
-		assert_true(enter(&four, 1, SLOT_RING, "4", 1));
+		assert_int_equal(one->board->need[SLOT_RING], 2);
+		assert_false(enter(one, 0, SLOT_RING, "of one", 6));
+		assert_true(enter(four, 1, SLOT_RING, "4", 1));
 		for (uint32_t r = 0; r < NET_RANKS; r++) {
 			if (r == 1 || r == 4)
 				continue;
@@ -311,30 +300,26 @@ TEST(both_ways_meet_in_one_ring)
 			net_pmi2(n, r, "cmd=ring;ring-count=1;ring-left=l;"
 				 "ring-right=right;");
 		}
-		assert_true(answered(&one, 0, round + 1));
-		assert_true(answered(&four, 1, round + 1));
-		expect_ring(&one, 0, 2, "right", "l");
-		expect_ring(&four, 1, 4, "right", "l");
+		assert_true(answered(one, 0, round + 1));
+		assert_true(answered(four, 1, round + 1));
+		expect_ring(one, 0, 2, "right", "l");
+		expect_ring(four, 1, 4, "right", "l");
 		assert_string_equal(net_read(n, 2), "cmd=ring-response;rc=0;"
 				    "ring-count=3;ring-left=of one;"
 				    "ring-right=4;ring-size=6;");
 		net_forget(n);
 	}
-	assert_int_equal(one.node->wakes, 2);
-	leave(&one);
-	leave(&four);
+	assert_int_equal(one->node->wakes, 2);
 }
 
 /* Only who speaks PMI-2 by hand can show so much. */
-TEST(a_value_that_does_not_fit_fails_the_ring)
+SLOTS_TEST(a_value_that_does_not_fit_fails_the_ring)
 {
-	struct net *n = create();
 	char body[SLOT_RING_MAX + 100];
-	struct user five;
+	struct user *five = use(n, 5);
 
-	use(&five, n, 5);
-	put(&five, 0, SLOT_RING, "5", 1);
-	pmi_server_slots_input(five.node->server);
+	put(five, 0, SLOT_RING, "5", 1);
+	pmi_server_slots_input(five->node->server);
 	snprintf(body, sizeof(body),
 		 "cmd=ring;ring-count=1;ring-left=;ring-right=%0*d;",
 		 SLOT_RING_MAX + 1, 0);
@@ -342,128 +327,104 @@ TEST(a_value_that_does_not_fit_fails_the_ring)
 		net_init2(n, r);
 		net_pmi2(n, r, body);
 	}
-	assert_true(answered(&five, 0, 1));
-	assert_int_equal(reply(&five, 0)->rc, PMI_RC_INVALID_LENGTH);
-	assert_string_equal(five.board->replies[0].text,
+	assert_true(answered(five, 0, 1));
+	assert_int_equal(reply(five, 0)->rc, PMI_RC_INVALID_LENGTH);
+	assert_string_equal(five->board->replies[0].text,
 			    "the values of the neighbours in the ring: "
 			    "key or value too long");
-	leave(&five);
 }
 
-TEST(odd_entries_are_answered)
+SLOTS_TEST(odd_entries_are_answered)
 {
-	struct net *n = create();
-	struct user five;
+	struct user *five = use(n, 5);
 
-	use(&five, n, 5);
-	enter(&five, 0, SLOT_KINDS, "", 0);
-	pmi_server_slots_input(five.node->server);
-	assert_true(answered(&five, 0, 1));
-	assert_int_equal(reply(&five, 0)->rc, PMI_RC_INVALID_ARG);
-	enter(&five, 1, SLOT_FENCE, "\377\377\377\377xxxx", 8);
-	assert_int_equal(reply(&five, 1)->rc, PMI_RC_INVALID_ARG);
-	assert_string_equal(five.board->replies[0].text,
+	enter(five, 0, SLOT_KINDS, "", 0);
+	pmi_server_slots_input(five->node->server);
+	assert_true(answered(five, 0, 1));
+	assert_int_equal(reply(five, 0)->rc, PMI_RC_INVALID_ARG);
+	enter(five, 1, SLOT_FENCE, "\377\377\377\377xxxx", 8);
+	assert_int_equal(reply(five, 1)->rc, PMI_RC_INVALID_ARG);
+	assert_string_equal(five->board->replies[0].text,
 			    "records: malformed data");
-	slot_cell_at(five.map, 0, 2)->stride = UINT32_MAX;
-	put(&five, 2, SLOT_GATHER, "", 0);
-	slot_cell_at(five.map, 0, 2)->stride = UINT32_MAX;
-	pmi_server_slots_input(five.node->server);
-	assert_int_equal(reply(&five, 2)->rc, PMI_RC_INVALID_SIZE);
-	assert_int_equal(pmi_server_pending(five.node->server), 0);
-	leave(&five);
+	slot_cell_at(five->map, 0, 2)->stride = UINT32_MAX;
+	put(five, 2, SLOT_GATHER, "", 0);
+	slot_cell_at(five->map, 0, 2)->stride = UINT32_MAX;
+	pmi_server_slots_input(five->node->server);
+	assert_int_equal(reply(five, 2)->rc, PMI_RC_INVALID_SIZE);
+	assert_int_equal(pmi_server_pending(five->node->server), 0);
 }
 
 /* A count that says more, or less, than there is costs nothing but time. */
-TEST(forged_counts_do_no_harm)
+SLOTS_TEST(forged_counts_do_no_harm)
 {
-	struct net *n = create();
 	struct slots_header *h;
-	struct user five;
+	struct user *five = use(n, 5);
 
-	use(&five, n, 5);
-	h = (struct slots_header *)five.map;
+	h = (struct slots_header *)five->map;
 	h->kinds[SLOT_FENCE].entered = INT32_MAX;
-	pmi_server_slots_input(five.node->server);
-	assert_int_equal(five.node->agains, 0);
+	pmi_server_slots_input(five->node->server);
+	assert_int_equal(five->node->agains, 0);
 	h->kinds[SLOT_FENCE].entered = INT32_MIN;
-	assert_false(enter(&five, 0, SLOT_FENCE, "", 0));
-	pmi_server_slots_input(five.node->server); /* after a second */
-	assert_int_equal(pmi_server_pending(five.node->server), 1);
-	leave(&five);
+	assert_false(enter(five, 0, SLOT_FENCE, "", 0));
+	pmi_server_slots_input(five->node->server); /* after a second */
+	assert_int_equal(pmi_server_pending(five->node->server), 1);
 }
 
-TEST(a_failure_reaches_the_slots)
+SLOTS_TEST(a_failure_reaches_the_slots)
 {
-	struct net *n = create();
-	struct user one, two, four;
+	struct user *one = use(n, 1), *two = use(n, 2);
 
-	use(&one, n, 1);
-	use(&two, n, 2);
-	use(&four, n, 4);
-	assert_false(enter(&one, 0, SLOT_FENCE, "", 0));
-	assert_false(enter(&two, 0, SLOT_FENCE, "", 0));
+	use(n, 4);
+	assert_false(enter(one, 0, SLOT_FENCE, "", 0));
+	assert_false(enter(two, 0, SLOT_FENCE, "", 0));
 	net_eof(n, 4);
-	assert_true(answered(&one, 0, 1));
-	assert_true(answered(&two, 0, 1));
-	assert_int_equal(reply(&one, 0)->rc, PMI_RC_OTHER);
-	assert_non_null(strstr(one.board->replies[one.slot].text,
+	assert_true(answered(one, 0, 1));
+	assert_true(answered(two, 0, 1));
+	assert_int_equal(reply(one, 0)->rc, PMI_RC_OTHER);
+	assert_non_null(strstr(one->board->replies[one->slot].text,
 			       "rank 4 (node n1) "));
 	/* A rank that enters from now on is told at once, not with the others. */
-	assert_true(enter(&two, 1, SLOT_FENCE, "", 0));
-	assert_int_equal(reply(&two, 1)->rc, PMI_RC_OTHER);
-	leave(&one);
-	leave(&two);
-	leave(&four);
+	assert_true(enter(two, 1, SLOT_FENCE, "", 0));
+	assert_int_equal(reply(two, 1)->rc, PMI_RC_OTHER);
 }
 
 /* An entry that a rank put into its slot before it died still counts. */
-TEST(the_last_entry_of_a_rank_counts)
+SLOTS_TEST(the_last_entry_of_a_rank_counts)
 {
-	struct net *n = create();
-	struct user one, two, four;
+	struct user *one = use(n, 1), *two = use(n, 2), *four = use(n, 4);
 
-	use(&one, n, 1);
-	use(&two, n, 2);
-	use(&four, n, 4);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
-		if (net_node_of(n, r) != one.node) {
+		if (net_node_of(n, r) != one->node) {
 			net_init2(n, r);
 			net_pmi2(n, r, "cmd=kvs-fence;");
 		}
-	assert_false(enter(&one, 0, SLOT_FENCE, "", 0));
-	assert_false(enter(&four, 0, SLOT_FENCE, "", 0));
-	net_eof(n, 4);
+	assert_false(enter(one, 0, SLOT_FENCE, "", 0));
+	assert_false(enter(four, 0, SLOT_FENCE, "", 0));
+	net_hang_up(n, 4);
+	assert_false(answered(one, 0, 1));
+	put(two, 0, SLOT_FENCE, "", 0);
+	pmi_server_slots_input(two->node->server);
 	net_run(n);
-	assert_false(answered(&one, 0, 1));
-	put(&two, 0, SLOT_FENCE, "", 0);
-	pmi_server_slots_input(two.node->server);
-	net_run(n);
-	assert_true(answered(&one, 0, 1));
-	assert_int_equal(reply(&one, 0)->rc, 0);
-	leave(&one);
-	leave(&two);
-	leave(&four);
+	assert_true(answered(one, 0, 1));
+	assert_int_equal(reply(one, 0)->rc, 0);
 }
 
-TEST(a_second_program_starts_anew)
+SLOTS_TEST(a_second_program_starts_anew)
 {
-	struct net *n = create();
-	struct user five;
+	struct user *five = use(n, 5);
 
-	use(&five, n, 5);
 	assert_string_equal(net_pmi2(n, 5, "cmd=finalize;"),
 			    "cmd=finalize-response;rc=0;");
-	put(&five, 0, SLOT_FENCE, "", 0); /* nobody will look there */
-	pmi_server_slots_input(five.node->server);
-	assert_int_equal(five.board->need[SLOT_FENCE], 0);
-	leave(&five);
-	use(&five, n, 5);
-	pmi_server_slots_input(five.node->server);
-	assert_int_equal(pmi_server_pending(five.node->server), 0);
-	assert_true(put(&five, 1, SLOT_FENCE, "", 0));
-	pmi_server_slots_input(five.node->server);
-	assert_int_equal(pmi_server_pending(five.node->server), 1);
-	leave(&five);
+	put(five, 0, SLOT_FENCE, "", 0); /* nobody will look there */
+	pmi_server_slots_input(five->node->server);
+	assert_int_equal(five->board->need[SLOT_FENCE], 0);
+	unit_end(five);
+	five = use(n, 5);
+	pmi_server_slots_input(five->node->server);
+	assert_int_equal(pmi_server_pending(five->node->server), 0);
+	assert_true(put(five, 1, SLOT_FENCE, "", 0));
+	pmi_server_slots_input(five->node->server);
+	assert_int_equal(pmi_server_pending(five->node->server), 1);
 }
 
 /* The first gather has what rank 5 entered first, or it has failed. */
@@ -494,16 +455,15 @@ static bool one_failure(uint32_t fail)
 	static const char request[] =
 		"41    cmd=pmi2x-allgather;thrid=1;value=second;";
 	struct net *n = create();
-	struct user five;
+	struct user *five = use(n, 5);
 	bool refused;
 
-	use(&five, n, 5);
 	for (uint32_t r = 0; r < 5; r++) {
 		net_init_ext(n, r, 0);
 		assert_null(net_pmi2(n, r, "cmd=pmi2x-allgather;value=other;"));
 	}
-	put(&five, 0, SLOT_GATHER, "first", 5);
-	five.ticket++;
+	put(five, 0, SLOT_GATHER, "first", 5);
+	five->ticket++;
 	mallocs_left = fail;
 	net_input(n, 5, request, strlen(request));
 	refused = mallocs_left > fail;
@@ -511,7 +471,7 @@ static bool one_failure(uint32_t fail)
 	net_run(n);
 	for (uint32_t r = 0; r < 5; r++)
 		expect_first(n, r, net_read(n, r));
-	leave(&five);
+	unit_end(five);
 	unit_end(n);
 	return refused;
 }

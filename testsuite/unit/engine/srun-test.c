@@ -4,10 +4,8 @@
 
 #include <stdlib.h>
 
-TEST(names_are_shared_by_both_protocols)
+NET_TEST(names_are_shared_by_both_protocols)
 {
-	struct net *n = net_create(NULL);
-
 	net_init1(n, 0);
 	net_init2(n, 5);
 	assert_string_equal(
@@ -28,10 +26,8 @@ TEST(names_are_shared_by_both_protocols)
 			       " info=fail msg="));
 }
 
-TEST(a_spawn_is_answered_when_it_has_ended)
+NET_TEST(a_spawn_is_answered_when_it_has_ended)
 {
-	struct net *n = net_create(NULL);
-
 	net_init2(n, 4);
 	assert_null(net_pmi2(n, 4, "cmd=spawn;thrid=9;ncmds=1;preputcount=0;"
 				   "subcmd=a.out;maxprocs=3;argc=0;"));
@@ -44,10 +40,8 @@ TEST(a_spawn_is_answered_when_it_has_ended)
 	unit_end(n);
 }
 
-TEST(a_pmi1_spawn_of_two_commands_has_one_answer)
+NET_TEST(a_pmi1_spawn_of_two_commands_has_one_answer)
 {
-	struct net *n = net_create(NULL);
-
 	net_init1(n, 0);
 	assert_null(net_pmi1(n, 0, "mcmd=spawn\nnprocs=1\nexecname=a\n"
 				   "totspawns=2\nspawnssofar=1\nargcnt=0\n"
@@ -64,10 +58,8 @@ TEST(a_pmi1_spawn_of_two_commands_has_one_answer)
 	unit_end(n);
 }
 
-TEST(a_broken_pmi1_spawn_has_one_answer)
+NET_TEST(a_broken_pmi1_spawn_has_one_answer)
 {
-	struct net *n = net_create(NULL);
-
 	net_init1(n, 0);
 	assert_non_null(strstr(
 		net_pmi1(n, 0, "mcmd=spawn\nnprocs=x\nexecname=a\n"
@@ -80,10 +72,8 @@ TEST(a_broken_pmi1_spawn_has_one_answer)
 	assert_int_equal(n->spawn_procs, 2);
 }
 
-TEST(an_abort_reaches_srun_and_is_not_answered)
+NET_TEST(an_abort_reaches_srun_and_is_not_answered)
 {
-	struct net *n = net_create(NULL);
-
 	net_init1(n, 3);
 	net_init2(n, 5);
 	assert_null(net_pmi1(n, 3, "cmd=abort exitcode=7"));
@@ -97,19 +87,15 @@ TEST(an_abort_reaches_srun_and_is_not_answered)
 			    "no?way");
 }
 
-TEST(a_pmi2_abort_may_carry_its_exit_code)
+NET_TEST(a_pmi2_abort_may_carry_its_exit_code)
 {
-	struct net *n = net_create(NULL);
-
 	net_init2(n, 4);
 	assert_null(net_pmi2(n, 4, "cmd=abort;isworld=TRUE;exitcode=9;msg=x;"));
 	assert_int_equal(n->abort_code, 9);
 }
 
-TEST(an_abort_of_one_rank_leaves_the_step)
+NET_TEST(an_abort_of_one_rank_leaves_the_step)
 {
-	struct net *n = net_create(NULL);
-
 	net_init2(n, 5);
 	assert_null(net_pmi2(n, 5, "cmd=abort;isworld=FALSE;msg=only me;"));
 	assert_string_equal(n->abort_text, "");

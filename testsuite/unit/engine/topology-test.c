@@ -8,9 +8,8 @@
 #define HAS1 "cmd=get_result rc=0 value="
 #define HAS2 "cmd=info-getjobattr-response;rc=0;found=TRUE;value="
 
-TEST(ranks_that_ask_wait_for_the_host)
+NET_TEST(ranks_that_ask_wait_for_the_host)
 {
-	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
 
 	net_init1(n, 1);
@@ -27,9 +26,8 @@ TEST(ranks_that_ask_wait_for_the_host)
 	assert_int_equal(node->topology_wanted, 1);
 }
 
-TEST(a_file_that_comes_late_is_for_who_asks_later)
+NET_TEST(a_file_that_comes_late_is_for_who_asks_later)
 {
-	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
 
 	net_init1(n, 1);
@@ -44,18 +42,15 @@ TEST(a_file_that_comes_late_is_for_who_asks_later)
 	assert_string_equal(net_pmi1(n, 1, GET), HAS1 PATH);
 }
 
-TEST(alone_on_its_node_a_rank_gets_none)
+NET_TEST(alone_on_its_node_a_rank_gets_none)
 {
-	struct net *n = net_create(NULL);
-
 	net_init2(n, 5);
 	assert_string_equal(net_pmi2(n, 5, ATTR), HAS2 "unavailable;");
 	assert_int_equal(net_node_of(n, 5)->topology_wanted, 0);
 }
 
-TEST(exited_rank_is_not_answered)
+NET_TEST(exited_rank_is_not_answered)
 {
-	struct net *n = net_create(NULL);
 	struct net_node *node = net_node_of(n, 1);
 
 	net_init1(n, 1);
