@@ -27,16 +27,16 @@ void *unit_at_end(void (*end)(void *object), void *object)
 void unit_end(void *object)
 {
 	void (*end)(void *) = NULL;
-	size_t kept = 0;
 
-	for (size_t i = 0; i < nobjects; i++)
-		if (objects[i].object == object)
-			end = objects[i].end;
-		else
-			objects[kept++] = objects[i];
-	nobjects = kept;
+	for (size_t i = nobjects; i-- > 0;) {
+		if (objects[i].object != object)
+			continue;
+		end = objects[i].end;
+		nobjects--;
+		memmove(&objects[i], &objects[i + 1], (nobjects - i) * sizeof(objects[0]));
+		end(object);
+	}
 	assert_non_null(end);
-	end(object);
 }
 
 void unit_register(struct unit_test *test)

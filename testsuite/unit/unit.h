@@ -73,8 +73,8 @@ struct unit_test {
 
 void unit_register(struct unit_test *test);
 
-/* Have the running test call end(object) when it is over, also when it fails: the object that
-   came last ends first. Returns the object. */
+/* Have the running test call end(object) when it is over, also when it fails: the last call
+   counts first, also of one object. Returns the object. */
 void *unit_at_end(void (*end)(void *object), void *object);
 /* End it now. */
 void unit_end(void *object);

@@ -11,29 +11,25 @@
 #include "cluster.h"
 #include "libio/listener.h"
 
-TEST(five_nodes_fence_and_get)
+CLUSTER_TEST(five_nodes_fence_and_get, 5)
 {
-	struct cluster c;
-
-	cluster_open(&c, 5);
-	cluster_start_all(&c);
-	cluster_init_all(&c);
+	cluster_start_all(c);
+	cluster_init_all(c);
 	for (uint32_t i = 0; i < 5; i++) {
 		char line[100];
 
 		snprintf(line, sizeof(line),
 			 "cmd=put kvsname=7.0 key=k%u value=v%u", i, i);
-		rank_say(&c, i, line);
-		rank_expect(&c, i, "rc=0");
+		rank_say(c, i, line);
+		rank_expect(c, i, "rc=0");
 	}
-	cluster_barrier(&c);
+	cluster_barrier(c);
 	for (uint32_t i = 0; i < 5; i++) {
-		rank_say(&c, i, "cmd=get kvsname=7.0 key=k3");
-		rank_expect(&c, i, "value=v3");
+		rank_say(c, i, "cmd=get kvsname=7.0 key=k3");
+		rank_expect(c, i, "value=v3");
 	}
-	cluster_barrier(&c);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
+	cluster_barrier(c);
+	assert_string_equal(c->text, "");
 }
 
 static bool has_ipv6(void)
@@ -61,9 +57,7 @@ TEST(nodes_of_ipv6_alone)
 	cluster_open(&c, 5);
 	c.ipv6 = true;
 	memcpy(&c.options.bind, &one, sizeof(one));
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
+	cluster_start_pmi(&c);
 	assert_string_equal(c.text, "");
 	cluster_close(&c);
 }
@@ -80,51 +74,42 @@ TEST(a_network_of_their_own)
 	memcpy(&c.options.bind, &here, sizeof(here));
 	c.options.addresses_told = true;
 	c.nowhere = true;
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
+	cluster_start_pmi(&c);
 	assert_string_equal(c.text, "");
 	cluster_close(&c);
 	assert_true(c.tells >= 4);
 }
 
-TEST(neighbour_that_gives_no_address_is_named)
+CLUSTER_TEST(neighbour_that_gives_no_address_is_named, 3)
 {
 	struct sockaddr_in here = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
 	};
-	struct cluster c;
 
-	cluster_open(&c, 3);
-	memcpy(&c.options.bind, &here, sizeof(here));
-	c.options.addresses_told = true;
-	c.options.connect_ms = 200;
-	cluster_start(&c, 1);
-	rank_init(&c, 1);
-	rank_say(&c, 1, "cmd=barrier_in");
-	rank_expect(&c, 1, "barrier_failed");
-	cluster_expect_log(&c, "node n0 did not send its address to node n1");
-	cluster_expect_log(&c, "Pmi2xNetwork");
-	cluster_close(&c);
+	memcpy(&c->options.bind, &here, sizeof(here));
+	c->options.addresses_told = true;
+	c->options.connect_ms = 200;
+	cluster_start(c, 1);
+	rank_init(c, 1);
+	rank_say(c, 1, "cmd=barrier_in");
+	rank_expect(c, 1, "barrier_failed");
+	cluster_expect_log(c, "node n0 did not send its address to node n1");
+	cluster_expect_log(c, "Pmi2xNetwork");
 }
 
-TEST(a_late_parent_is_found)
+CLUSTER_TEST(a_late_parent_is_found, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	cluster_start(&c, 2);
-	cluster_start(&c, 1);
-	rank_init(&c, 1);
-	rank_init(&c, 2);
-	rank_say(&c, 1, "cmd=barrier_in");
-	rank_say(&c, 2, "cmd=barrier_in");
-	cluster_start(&c, 0);
-	rank_init(&c, 0);
-	rank_say(&c, 0, "cmd=barrier_in");
+	cluster_start(c, 2);
+	cluster_start(c, 1);
+	rank_init(c, 1);
+	rank_init(c, 2);
+	rank_say(c, 1, "cmd=barrier_in");
+	rank_say(c, 2, "cmd=barrier_in");
+	cluster_start(c, 0);
+	rank_init(c, 0);
+	rank_say(c, 0, "cmd=barrier_in");
 	for (uint32_t i = 0; i < 3; i++)
-		rank_expect(&c, i, "cmd=barrier_out");
-	cluster_close(&c);
+		rank_expect(c, i, "cmd=barrier_out");
 }
 
 /* Another program sits on the ports of parent and child, and answers nothing. */
@@ -140,9 +125,7 @@ TEST(strangers_on_the_ports_do_no_harm)
 	fds[0] = listener_socket(&everywhere, cluster_port(&c, 0), &port);
 	fds[1] = listener_socket(&everywhere, cluster_port(&c, 1), &port);
 	assert_true(fds[0] >= 0 && fds[1] >= 0);
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
+	cluster_start_pmi(&c);
 	cluster_close(&c);
 	assert_true(c.tells > 0);
 	close(fds[0]);
@@ -150,22 +133,19 @@ TEST(strangers_on_the_ports_do_no_harm)
 }
 
 /* slurmd may be about to start again: its port is free, and must stay so. */
-TEST(port_of_slurmd_is_left_free)
+CLUSTER_TEST(port_of_slurmd_is_left_free, 3)
 {
 	static const struct sockaddr_storage everywhere;
-	struct cluster c;
 	uint16_t port;
 	int fd;
 
-	cluster_open(&c, 3);
-	c.slurm_port = cluster_port(&c, 0);
-	cluster_start_all(&c);
-	fd = listener_socket(&everywhere, c.slurm_port, &port);
+	c->slurm_port = cluster_port(c, 0);
+	cluster_start_all(c);
+	fd = listener_socket(&everywhere, c->slurm_port, &port);
 	assert_true(fd >= 0);
 	close(fd);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
-	cluster_close(&c);
+	cluster_init_all(c);
+	cluster_barrier(c);
 }
 
 /* Another step of another user answers, with another secret. */
@@ -259,85 +239,61 @@ TEST(settings_of_one_neighbour_only_are_not_compared)
 }
 
 /* Ports that nobody can guess: all is told, in the form slurmd uses. */
-TEST(connect_back_messages_alone_connect_a_step)
+CLUSTER_TEST(connect_back_messages_alone_connect_a_step, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	c.options.port_first = c.options.port_last = 0;
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
-	cluster_close(&c);
+	c->options.port_first = c->options.port_last = 0;
+	cluster_start_pmi(c);
 }
 
-TEST(a_parent_that_never_comes_is_named)
+CLUSTER_TEST(a_parent_that_never_comes_is_named, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	c.options.connect_ms = 300;
-	cluster_start(&c, 1);
-	rank_init(&c, 1);
-	rank_say(&c, 1, "cmd=barrier_in");
-	rank_expect(&c, 1, "barrier_failed");
-	cluster_expect_log(&c, "cannot reach node n0");
-	cluster_expect_log(&c, "Pmi2xPorts");
-	cluster_close(&c);
+	c->options.connect_ms = 300;
+	cluster_start(c, 1);
+	rank_init(c, 1);
+	rank_say(c, 1, "cmd=barrier_in");
+	rank_expect(c, 1, "barrier_failed");
+	cluster_expect_log(c, "cannot reach node n0");
+	cluster_expect_log(c, "Pmi2xPorts");
 }
 
-TEST(a_child_that_never_comes_is_named)
+CLUSTER_TEST(a_child_that_never_comes_is_named, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	c.options.connect_ms = 100;
-	cluster_start(&c, 0);
-	cluster_start(&c, 1);
-	rank_init(&c, 0);
-	rank_init(&c, 1);
+	c->options.connect_ms = 100;
+	cluster_start(c, 0);
+	cluster_start(c, 1);
+	rank_init(c, 0);
+	rank_init(c, 1);
 	for (uint32_t i = 0; i < 2; i++)
-		rank_say(&c, i, "cmd=barrier_in");
+		rank_say(c, i, "cmd=barrier_in");
 	for (uint32_t i = 0; i < 2; i++)
-		rank_expect(&c, i, "barrier_failed");
-	cluster_expect_log(&c, "cannot reach node n2");
-	cluster_expect_log(&c, "unless its ranks ended without PMI");
-	cluster_close(&c);
+		rank_expect(c, i, "barrier_failed");
+	cluster_expect_log(c, "cannot reach node n2");
+	cluster_expect_log(c, "unless its ranks ended without PMI");
 }
 
-TEST(mixed_builds_work_together)
+CLUSTER_TEST(mixed_builds_work_together, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	c.steps[2].build = "0.2";
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
+	c->steps[2].build = "0.2";
+	cluster_start_pmi(c);
+	assert_string_equal(c->text, "");
 }
 
-TEST(mixed_protocols_are_refused_by_name)
+CLUSTER_TEST(mixed_protocols_are_refused_by_name, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	c.options.protocol = 4;
-	cluster_start(&c, 0);
-	cluster_start(&c, 1);
-	c.options.protocol = 5;
-	c.steps[2].build = "0.2";
-	cluster_start(&c, 2);
-	cluster_init_all(&c);
+	c->options.protocol = 4;
+	cluster_start(c, 0);
+	cluster_start(c, 1);
+	c->options.protocol = 5;
+	c->steps[2].build = "0.2";
+	cluster_start(c, 2);
+	cluster_init_all(c);
 	for (uint32_t i = 0; i < 3; i++)
-		rank_say(&c, i, "cmd=barrier_in");
+		rank_say(c, i, "cmd=barrier_in");
 	for (uint32_t i = 0; i < 3; i++)
-		rank_expect(&c, i, "barrier_failed");
-	cluster_expect_log(&c, "node n2 speaks protocol 5 (build 0.2), "
+		rank_expect(c, i, "barrier_failed");
+	cluster_expect_log(c, "node n2 speaks protocol 5 (build 0.2), "
 			       "node n0 protocol 4 (build 0.1): "
 			       "install one version of pmi2x on all nodes");
-	cluster_expect_log(&c, "node n0 speaks protocol 4 (build 0.1), "
+	cluster_expect_log(c, "node n0 speaks protocol 4 (build 0.1), "
 			       "node n2 protocol 5 (build 0.2):");
-	cluster_close(&c);
 }

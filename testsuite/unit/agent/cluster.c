@@ -372,6 +372,20 @@ void cluster_close(struct cluster *c)
 	pthread_cond_destroy(&c->changed);
 }
 
+static void end_new(void *cluster)
+{
+	cluster_close(cluster);
+	free(cluster);
+}
+
+struct cluster *cluster_new(uint32_t nodes)
+{
+	struct cluster *c = malloc(sizeof(*c));
+
+	cluster_open(c, nodes);
+	return unit_at_end(end_new, c);
+}
+
 /* ---- ranks ---- */
 
 void rank_register(struct cluster *c, uint32_t node)
@@ -444,6 +458,13 @@ void cluster_barrier(struct cluster *c)
 		rank_say(c, i, "cmd=barrier_in");
 	for (uint32_t i = 0; i < c->nodes; i++)
 		rank_expect(c, i, "cmd=barrier_out");
+}
+
+void cluster_start_pmi(struct cluster *c)
+{
+	cluster_start_all(c);
+	cluster_init_all(c);
+	cluster_barrier(c);
 }
 
 /* ---- what the agents say ---- */

@@ -12,6 +12,7 @@
 #include "agent/setup.h"
 #include "srun/srun_server.h"
 #include "supervisor/supervisor.h"
+#include "unit.h"
 
 #define CLUSTER_NODES_MAX 8
 #define CLUSTER_PORTS 100 /* of a cluster, for its agents */
@@ -60,6 +61,10 @@ void cluster_open(struct cluster *c, uint32_t nodes);
 /* Stop what still runs, check that nothing is left. */
 void cluster_close(struct cluster *c);
 
+/* A cluster that ends with its test. */
+struct cluster *cluster_new(uint32_t nodes);
+#define CLUSTER_TEST(name, nodes) TEST_ON(name, struct cluster *c, cluster_new(nodes))
+
 /*
  * srun's server of this step, to which agents that are started later connect. For the caller
  * to stop, after cluster_close.
@@ -87,6 +92,8 @@ void rank_init(struct cluster *c, uint32_t node);
 /* As above, for all ranks; and a barrier of all. */
 void cluster_init_all(struct cluster *c);
 void cluster_barrier(struct cluster *c);
+/* Start all agents; all ranks start PMI, and leave a barrier: all links are up. */
+void cluster_start_pmi(struct cluster *c);
 void rank_close(struct cluster *c, uint32_t node);
 /* A line of PMI-1, without its newline. */
 void rank_say(struct cluster *c, uint32_t node, const char *line);

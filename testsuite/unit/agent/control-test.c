@@ -157,13 +157,16 @@ static void close_all(uv_async_t *stop)
 	uv_close((uv_handle_t *)stop, NULL);
 }
 
-static void srun_start(struct srun *s, struct cluster *c)
+static void step_end(void *srun);
+
+/* An srun, and agents that speak to it; all end with the test. */
+static struct srun *srun_start(struct cluster *c)
 {
 	static const struct sockaddr_storage everywhere;
+	struct srun *s = calloc(1, sizeof(*s));
 	uint16_t port;
 	int fd;
 
-	memset(s, 0, sizeof(*s));
 	s->cluster = c;
 	s->unheard = -1;
 	pthread_mutex_init(&s->lock, NULL);
@@ -183,11 +186,14 @@ static void srun_start(struct srun *s, struct cluster *c)
 				       on_accept, s), 0);
 	assert_int_equal(loop_start(s->loop), 0);
 	c->options.launcher = loopback(port);
+	return unit_at_end(step_end, s);
 }
 
-/* The agents first, as they speak to srun, and last what srun wakes. */
-static void step_end(struct srun *s)
+/* The agents first, as they speak to srun; the cluster, which srun wakes, is the last. */
+static void step_end(void *srun)
 {
+	struct srun *s = srun;
+
 	cluster_stop_all(s->cluster);
 	uv_async_send(&s->stop);
 	loop_join(s->loop);
@@ -196,8 +202,10 @@ static void step_end(struct srun *s)
 		close(s->unheard);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
-	cluster_close(s->cluster);
+	free(s);
 }
+
+#define SRUN_TEST(name, nodes) TEST_ON(name, struct srun *s, srun_start(cluster_new(nodes)))
 
 static void wait_for(struct srun *s, const unsigned *what, unsigned count)
 {
@@ -222,165 +230,110 @@ static unsigned get(struct srun *s, const unsigned *what)
 	return n;
 }
 
-static void step_start(struct cluster *c)
+SRUN_TEST(replies_find_their_way_through_the_tree, 5)
 {
-	cluster_start_all(c);
-	cluster_init_all(c);
-	cluster_barrier(c); /* all links are up */
+	cluster_start_pmi(s->cluster);
+	for (uint32_t i = 0; i < 5; i++)
+		rank_say(s->cluster, i, "cmd=lookup_name service=x");
+	for (uint32_t i = 0; i < 5; i++)
+		rank_expect(s->cluster, i, "port-x");
+	assert_int_equal(get(s, &s->accepted), 1); /* only the root's */
 }
 
-TEST(replies_find_their_way_through_the_tree)
+SRUN_TEST(many_aborts_become_one, 5)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 5);
-	srun_start(&s, &c);
-	step_start(&c);
-	for (uint32_t i = 0; i < 5; i++)
-		rank_say(&c, i, "cmd=lookup_name service=x");
-	for (uint32_t i = 0; i < 5; i++)
-		rank_expect(&c, i, "port-x");
-	assert_int_equal(get(&s, &s.accepted), 1); /* only the root's */
-	step_end(&s);
-}
-
-TEST(many_aborts_become_one)
-{
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 5);
-	srun_start(&s, &c);
-	step_start(&c);
+	cluster_start_pmi(s->cluster);
 	for (uint32_t i = 0; i < 5; i++) {
-		rank_say(&c, i, "cmd=abort exitcode=7");
-		rank_close(&c, i);
+		rank_say(s->cluster, i, "cmd=abort exitcode=7");
+		rank_close(s->cluster, i);
 	}
 	for (uint32_t i = 5; i-- > 0;)
-		cluster_stop(&c, i); /* children first: none gets lost */
-	assert_int_equal(get(&s, &s.aborts), 1);
-	assert_string_equal(c.killed, ""); /* nor does a node fear that */
-	step_end(&s);
+		cluster_stop(s->cluster, i); /* children first: none gets lost */
+	assert_int_equal(get(s, &s->aborts), 1);
+	assert_string_equal(s->cluster->killed, ""); /* nor does a node fear that */
 }
 
 /* The parent may have been killed before it has passed it on. */
-TEST(an_abort_is_said_again_when_its_carrier_is_lost)
+SRUN_TEST(an_abort_is_said_again_when_its_carrier_is_lost, 2)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 2);
-	srun_start(&s, &c);
-	step_start(&c);
-	rank_say(&c, 1, "cmd=abort exitcode=7");
-	wait_for_one(&s, &s.aborts);
-	cluster_cut_links(&c);
-	wait_for(&s, &s.aborts, 2);
-	assert_int_equal(s.abort_rank, 1);
-	step_end(&s);
+	cluster_start_pmi(s->cluster);
+	rank_say(s->cluster, 1, "cmd=abort exitcode=7");
+	wait_for_one(s, &s->aborts);
+	cluster_cut_links(s->cluster);
+	wait_for(s, &s->aborts, 2);
+	assert_int_equal(s->abort_rank, 1);
 }
 
 /* Four nodes wait for a fence that a fifth has left: the user gets a line. */
-TEST(one_failure_is_one_line)
+SRUN_TEST(one_failure_is_one_line, 5)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 5);
-	srun_start(&s, &c);
-	step_start(&c);
+	cluster_start_pmi(s->cluster);
 	for (uint32_t i = 0; i < 4; i++)
-		rank_say(&c, i, "cmd=barrier_in");
-	rank_close(&c, 4);
+		rank_say(s->cluster, i, "cmd=barrier_in");
+	rank_close(s->cluster, 4);
 	for (uint32_t i = 0; i < 4; i++)
-		rank_expect(&c, i, "barrier_failed");
+		rank_expect(s->cluster, i, "barrier_failed");
 	for (uint32_t i = 5; i-- > 0;) {
-		rank_close(&c, i);
-		cluster_stop(&c, i);
+		rank_close(s->cluster, i);
+		cluster_stop(s->cluster, i);
 	}
-	assert_int_equal(get(&s, &s.reports), 1);
-	assert_int_equal(get(&s, &s.gave_ups), 1);
-	assert_string_equal(s.report,
+	assert_int_equal(get(s, &s->reports), 1);
+	assert_int_equal(get(s, &s->gave_ups), 1);
+	assert_string_equal(s->report,
 			    "fence 1 failed: rank 4 (node n4) closed PMI_FD without finalizing PMI");
-	assert_string_equal(c.text, "");
-	step_end(&s);
+	assert_string_equal(s->cluster->text, "");
 }
 
-TEST(requests_pass_after_the_parent_has_left)
+SRUN_TEST(requests_pass_after_the_parent_has_left, 5)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 5);
-	srun_start(&s, &c);
-	step_start(&c);
-	rank_say(&c, 1, "cmd=finalize");
-	rank_close(&c, 1);
-	cluster_stop(&c, 1);
-	rank_say(&c, 2, "cmd=lookup_name service=y");
-	rank_expect(&c, 2, "port-y");
-	rank_say(&c, 4, "cmd=lookup_name service=z");
-	rank_expect(&c, 4, "port-z");
-	step_end(&s);
+	cluster_start_pmi(s->cluster);
+	rank_say(s->cluster, 1, "cmd=finalize");
+	rank_close(s->cluster, 1);
+	cluster_stop(s->cluster, 1);
+	rank_say(s->cluster, 2, "cmd=lookup_name service=y");
+	rank_expect(s->cluster, 2, "port-y");
+	rank_say(s->cluster, 4, "cmd=lookup_name service=z");
+	rank_expect(s->cluster, 4, "port-z");
 }
 
 /* Requests that were kept for a parent that never came go to srun directly. */
-TEST(requests_pass_without_the_parent)
+SRUN_TEST(requests_pass_without_the_parent, 3)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 3);
-	c.options.connect_ms = 200;
-	srun_start(&s, &c);
-	cluster_start(&c, 1);
-	rank_init(&c, 1);
-	rank_say(&c, 1, "cmd=lookup_name service=y");
-	rank_expect(&c, 1, "port-y");
-	step_end(&s);
+	s->cluster->options.connect_ms = 200;
+	cluster_start(s->cluster, 1);
+	rank_init(s->cluster, 1);
+	rank_say(s->cluster, 1, "cmd=lookup_name service=y");
+	rank_expect(s->cluster, 1, "port-y");
 }
 
 /* The parent waits for the reply as long as it may; then the asker is told. */
-TEST(a_request_under_way_fails_with_its_carrier)
+SRUN_TEST(a_request_under_way_fails_with_its_carrier, 5)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 5);
-	c.options.drain_ms = 300;
-	srun_start(&s, &c);
-	s.silent = true;
-	step_start(&c);
-	rank_say(&c, 2, "cmd=lookup_name service=y");
-	wait_for_one(&s, &s.requests);
-	rank_say(&c, 1, "cmd=finalize");
-	rank_close(&c, 1);
-	cluster_stop(&c, 1);
-	rank_expect(&c, 2, "info=fail");
-	cluster_stop_all(&c);
-	assert_int_equal(get(&s, &s.aborts), 0); /* a late rank is not dead */
-	step_end(&s);
+	s->cluster->options.drain_ms = 300;
+	s->silent = true;
+	cluster_start_pmi(s->cluster);
+	rank_say(s->cluster, 2, "cmd=lookup_name service=y");
+	wait_for_one(s, &s->requests);
+	rank_say(s->cluster, 1, "cmd=finalize");
+	rank_close(s->cluster, 1);
+	cluster_stop(s->cluster, 1);
+	rank_expect(s->cluster, 2, "info=fail");
+	cluster_stop_all(s->cluster);
+	assert_int_equal(get(s, &s->aborts), 0); /* a late rank is not dead */
 }
 
 /* Nobody waits for the other node; srun would never hear of its ranks. */
-TEST(a_node_without_goodbye_ends_the_step)
+SRUN_TEST(a_node_without_goodbye_ends_the_step, 2)
 {
-	struct cluster c;
-	struct srun s;
-
-	cluster_open(&c, 2);
-	srun_start(&s, &c);
-	step_start(&c);
-	cluster_cut_links(&c);
-	wait_for_one(&s, &s.aborts);
-	pthread_mutex_lock(&s.lock); /* the other node may say it, too */
-	assert_int_equal(s.abort_rank, CONTROL_NO_RANK);
-	assert_non_null(strstr(s.abort, "lost the connection to node n"));
-	pthread_mutex_unlock(&s.lock);
-	rank_say(&c, 0, "cmd=barrier_in");
-	rank_expect(&c, 0, "barrier_failed");
-	step_end(&s);
+	cluster_start_pmi(s->cluster);
+	cluster_cut_links(s->cluster);
+	wait_for_one(s, &s->aborts);
+	pthread_mutex_lock(&s->lock); /* the other node may say it, too */
+	assert_int_equal(s->abort_rank, CONTROL_NO_RANK);
+	assert_non_null(strstr(s->abort, "lost the connection to node n"));
+	pthread_mutex_unlock(&s->lock);
+	rank_say(s->cluster, 0, "cmd=barrier_in");
+	rank_expect(s->cluster, 0, "barrier_failed");
 }
 
 static void *stop_root(void *arg)
@@ -390,29 +343,24 @@ static void *stop_root(void *arg)
 }
 
 /* The child's parent has said goodbye, and srun does not know the child yet. */
-TEST(a_child_that_is_killed_between_two_links_is_noticed)
+SRUN_TEST(a_child_that_is_killed_between_two_links_is_noticed, 2)
 {
-	struct cluster c;
-	struct srun s;
 	pthread_t stop;
 
-	cluster_open(&c, 2);
-	srun_start(&s, &c);
-	step_start(&c);
-	rank_say(&c, 0, "cmd=lookup_name service=x");
-	rank_expect(&c, 0, "port-x");
-	pthread_mutex_lock(&s.lock);
-	s.deaf = true;
-	pthread_mutex_unlock(&s.lock);
-	rank_say(&c, 0, "cmd=finalize");
-	rank_close(&c, 0);
-	assert_int_equal(pthread_create(&stop, NULL, stop_root, &c), 0);
-	wait_for(&s, &s.accepted, 2); /* the child waits for srun's answer */
-	cluster_cut_links(&c);
+	cluster_start_pmi(s->cluster);
+	rank_say(s->cluster, 0, "cmd=lookup_name service=x");
+	rank_expect(s->cluster, 0, "port-x");
+	pthread_mutex_lock(&s->lock);
+	s->deaf = true;
+	pthread_mutex_unlock(&s->lock);
+	rank_say(s->cluster, 0, "cmd=finalize");
+	rank_close(s->cluster, 0);
+	assert_int_equal(pthread_create(&stop, NULL, stop_root, s->cluster), 0);
+	wait_for(s, &s->accepted, 2); /* the child waits for srun's answer */
+	cluster_cut_links(s->cluster);
 	pthread_join(stop, NULL);
-	assert_int_equal(get(&s, &s.aborts), 1);
-	assert_non_null(strstr(s.abort, "lost the connection to node n1"));
-	step_end(&s);
+	assert_int_equal(get(s, &s->aborts), 1);
+	assert_non_null(strstr(s->abort, "lost the connection to node n1"));
 }
 
 TEST(without_srun_requests_fail_and_an_abort_ends_the_step)
@@ -424,7 +372,7 @@ TEST(without_srun_requests_fail_and_an_abort_ends_the_step)
 	cluster_open(&c, 3);
 	c.options.connect_ms = 200;
 	c.options.launcher = loopback(port);
-	step_start(&c);
+	cluster_start_pmi(&c);
 	rank_say(&c, 1, "cmd=lookup_name service=x");
 	rank_expect(&c, 1, "info=fail");
 	rank_say(&c, 2, "cmd=abort exitcode=7");
@@ -518,28 +466,27 @@ static void await(struct cluster *c, bool (*known)(void *s), struct srun *s)
 static bool without(void (*happens)(struct cluster *c), bool (*known)(void *s),
 		    bool connected, unsigned fail, unsigned failures)
 {
-	struct cluster c;
-	struct srun s;
+	struct cluster *c = cluster_new(2);
+	struct srun *s = srun_start(c);
 	bool reached;
 
-	cluster_open(&c, 2);
-	c.options.connect_ms = 100;
-	c.options.drain_ms = 100; /* without memory the end may not be in order */
-	srun_start(&s, &c);
-	step_start(&c);
+	c->options.connect_ms = 100;
+	c->options.drain_ms = 100; /* without memory the end may not be in order */
+	cluster_start_pmi(c);
 	if (connected) {
-		rank_say(&c, 0, "cmd=lookup_name service=x");
-		rank_expect(&c, 0, "port-x");
+		rank_say(c, 0, "cmd=lookup_name service=x");
+		rank_expect(c, 0, "port-x");
 	}
 	memory.count = 0;
 	memory.fail = fail;
 	memory.failures = failures;
 	memory.armed = true;
-	happens(&c);
-	await(&c, known, &s);
+	happens(c);
+	await(c, known, s);
 	memory.armed = false;
 	reached = memory.count >= fail;
-	step_end(&s);
+	unit_end(s);
+	unit_end(c);
 	return reached;
 }
 

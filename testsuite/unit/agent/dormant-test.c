@@ -35,70 +35,54 @@ static bool shares_memory(void)
 	return found;
 }
 
-TEST(silent_ranks_share_no_memory)
+CLUSTER_TEST(silent_ranks_share_no_memory, 1)
 {
-	struct cluster c;
-
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
-	rank_register(&c, 0);
+	cluster_start_all(c);
+	rank_register(c, 0);
 	assert_false(shares_memory());
-	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
-	rank_expect(&c, 0, "cmd=response_to_init");
+	rank_say(c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+	rank_expect(c, 0, "cmd=response_to_init");
 	assert_true(shares_memory());
-	cluster_close(&c);
 }
 
-TEST(ends_without_having_been_used)
+CLUSTER_TEST(ends_without_having_been_used, 5)
 {
-	struct cluster c;
-
-	cluster_open(&c, 5);
-	cluster_start_all(&c);
-	rank_register(&c, 1);
-	rank_register(&c, 2);
-	rank_close(&c, 2);
+	cluster_start_all(c);
+	rank_register(c, 1);
+	rank_register(c, 2);
+	rank_close(c, 2);
 	for (uint32_t i = 0; i < 5; i++)
-		cluster_stop(&c, i);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
+		cluster_stop(c, i);
+	assert_string_equal(c->text, "");
 }
 
 /* Node 3 is between 0 and 4, and its rank has said nothing. */
-TEST(neighbours_wake_an_idle_agent)
+CLUSTER_TEST(neighbours_wake_an_idle_agent, 5)
 {
-	struct cluster c;
-
-	cluster_open(&c, 5);
-	cluster_start_all(&c);
-	rank_register(&c, 3);
+	cluster_start_all(c);
+	rank_register(c, 3);
 	for (uint32_t i = 0; i < 3; i++)
-		rank_init(&c, i);
-	rank_init(&c, 4);
+		rank_init(c, i);
+	rank_init(c, 4);
 	for (uint32_t i = 0; i < 5; i++) {
 		if (i != 3)
-			rank_say(&c, i, "cmd=barrier_in");
+			rank_say(c, i, "cmd=barrier_in");
 	}
-	rank_close(&c, 3); /* so the barrier cannot succeed */
+	rank_close(c, 3); /* so the barrier cannot succeed */
 	for (uint32_t i = 0; i < 5; i++) {
 		if (i != 3)
-			rank_expect(&c, i, "rank_3");
+			rank_expect(c, i, "rank_3");
 	}
-	cluster_close(&c);
 }
 
-TEST(a_rank_that_died_before_fails_the_others)
+CLUSTER_TEST(a_rank_that_died_before_fails_the_others, 2)
 {
-	struct cluster c;
-
-	cluster_open(&c, 2);
-	cluster_start_all(&c);
-	rank_register(&c, 1);
-	rank_close(&c, 1);
-	rank_init(&c, 0);
-	rank_say(&c, 0, "cmd=barrier_in");
-	rank_expect(&c, 0, "rank_1");
-	cluster_close(&c);
+	cluster_start_all(c);
+	rank_register(c, 1);
+	rank_close(c, 1);
+	rank_init(c, 0);
+	rank_say(c, 0, "cmd=barrier_in");
+	rank_expect(c, 0, "rank_1");
 }
 
 /* In a child: register, leave PMI_FD to a grandchild, and end. */
@@ -141,19 +125,16 @@ TEST(a_grandchild_does_not_hide_an_early_death)
 }
 
 /* A message of a rank is heard, though the rank has gone before there was a thread. */
-TEST(last_words_are_heard)
+CLUSTER_TEST(last_words_are_heard, 1)
 {
-	struct cluster c;
 	struct supervisor *a;
 
-	cluster_open(&c, 1);
-	a = cluster_prepare(&c, 0);
-	rank_register(&c, 0);
-	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=abort");
-	rank_close(&c, 0);
+	a = cluster_prepare(c, 0);
+	rank_register(c, 0);
+	rank_say(c, 0, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=abort");
+	rank_close(c, 0);
 	assert_int_equal(supervisor_run(a), 0);
-	cluster_expect_log(&c, "cannot reach srun");
-	cluster_close(&c);
+	cluster_expect_log(c, "cannot reach srun");
 }
 
 TEST(one_that_never_runs_can_be_stopped)
@@ -172,19 +153,16 @@ TEST(one_that_never_runs_can_be_stopped)
 }
 
 /* A region that cannot be had shows only now: the step must not hang. */
-TEST(a_late_failure_ends_the_step)
+CLUSTER_TEST(a_late_failure_ends_the_step, 1)
 {
-	struct cluster c;
 	char byte;
 
-	cluster_open(&c, 1);
-	c.options.region_size = 1; /* below what a region can be */
-	cluster_start(&c, 0);
-	rank_register(&c, 0);
-	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
-	cluster_expect_log(&c, "cannot start the agent of node n0");
-	assert_true(read(c.pmi[0], &byte, 1) <= 0);
-	cluster_close(&c);
+	c->options.region_size = 1; /* below what a region can be */
+	cluster_start(c, 0);
+	rank_register(c, 0);
+	rank_say(c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+	cluster_expect_log(c, "cannot start the agent of node n0");
+	assert_true(read(c->pmi[0], &byte, 1) <= 0);
 }
 
 /* ---- a step that was spawned ---- */
@@ -253,34 +231,31 @@ static void knock_at(uint16_t port)
 }
 
 /* As above, when the agent of another node calls then. */
-TEST(neighbour_starts_no_agent_after_the_last_rank)
+CLUSTER_TEST(neighbour_starts_no_agent_after_the_last_rank, 2)
 {
-	struct cluster c;
 	pid_t pid;
 	int seen, fd;
 
-	cluster_open(&c, 2);
-	c.steps[1].spawned = true;
-	c.run = count_agent;
-	cluster_prepare(&c, 1);
+	c->steps[1].spawned = true;
+	c->run = count_agent;
+	cluster_prepare(c, 1);
 	atomic_store(&agents, 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(registration_of_rank(supervisor_registration_fd(c.agents[1]), 0,
+		_exit(registration_of_rank(supervisor_registration_fd(c->agents[1]), 0,
 					   &fd) != 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	atomic_store(&polls, 0);
-	assert_int_equal(supervisor_run(c.agents[1]), 0);
+	assert_int_equal(supervisor_run(c->agents[1]), 0);
 	while (atomic_load(&polls) < 3)
 		sched_yield();
 	seen = atomic_load(&polls);
-	knock_at(cluster_port(&c, 1));
+	knock_at(cluster_port(c, 1));
 	while (atomic_load(&polls) == seen && !atomic_load(&agents))
 		sched_yield();
 	assert_int_equal(atomic_load(&agents), 0);
-	cluster_stop(&c, 1);
+	cluster_stop(c, 1);
 	assert_int_equal(atomic_load(&agents), 1);
-	cluster_close(&c);
 }
 
 /* ---- an MPI program whose ranks do not speak ---- */
@@ -293,18 +268,14 @@ static void end_rank(struct cluster *c)
 	cluster_stop(c, 0);
 }
 
-TEST(silence_is_told_without_an_agent)
+CLUSTER_TEST(silence_is_told_without_an_agent, 1)
 {
-	struct cluster c;
-
-	cluster_open(&c, 1);
-	c.options.tell_unspoken = true;
-	cluster_start(&c, 0);
-	rank_register(&c, 0);
-	rank_close(&c, 0);
-	cluster_expect_log(&c, UNSPOKEN);
+	c->options.tell_unspoken = true;
+	cluster_start(c, 0);
+	rank_register(c, 0);
+	rank_close(c, 0);
+	cluster_expect_log(c, UNSPOKEN);
 	assert_false(shares_memory());
-	cluster_close(&c);
 }
 
 /* The agent was started so that srun can ask it. */
@@ -328,19 +299,15 @@ TEST(silence_is_told_by_the_agent)
 	srun_server_stop(srun, 0);
 }
 
-TEST(a_rank_that_speaks_is_not_told_of)
+CLUSTER_TEST(a_rank_that_speaks_is_not_told_of, 1)
 {
-	struct cluster c;
-
-	cluster_open(&c, 1);
-	c.options.tell_unspoken = true;
-	cluster_start(&c, 0);
-	rank_init(&c, 0);
-	rank_say(&c, 0, "cmd=finalize");
-	rank_expect(&c, 0, "cmd=finalize_ack");
-	end_rank(&c);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
+	c->options.tell_unspoken = true;
+	cluster_start(c, 0);
+	rank_init(c, 0);
+	rank_say(c, 0, "cmd=finalize");
+	rank_expect(c, 0, "cmd=finalize_ack");
+	end_rank(c);
+	assert_string_equal(c->text, "");
 }
 
 /* ---- ranks that fail without PMI ---- */
@@ -432,21 +399,18 @@ static void wake(struct cluster *c)
 }
 
 /* Each wake-up is one poll, and the end of what the rank says is another. */
-TEST(a_rank_that_says_it_is_silent_costs_nothing)
+CLUSTER_TEST(a_rank_that_says_it_is_silent_costs_nothing, 1)
 {
 	const int wakes = 100;
-	struct cluster c;
 
-	cluster_open(&c, 1);
-	cluster_prepare(&c, 0);
-	rank_register(&c, 0);
-	assert_int_equal(shutdown(c.pmi[0], SHUT_WR), 0);
+	cluster_prepare(c, 0);
+	rank_register(c, 0);
+	assert_int_equal(shutdown(c->pmi[0], SHUT_WR), 0);
 	atomic_store(&polls, 0);
-	assert_int_equal(supervisor_run(c.agents[0]), 0);
+	assert_int_equal(supervisor_run(c->agents[0]), 0);
 	for (int i = 0; i < wakes; i++)
-		wake(&c);
+		wake(c);
 	assert_true(atomic_load(&polls) <= wakes + 3);
-	cluster_close(&c);
 }
 
 /* Lowered to what poll refuses, while no descriptor is lacking. */

@@ -146,42 +146,36 @@ TEST(a_grandchild_does_not_hide_a_death)
 	a_death_fails_the_barrier(true);
 }
 
-TEST(a_slot_is_registered_once)
+CLUSTER_TEST(a_slot_is_registered_once, 1)
 {
-	struct cluster c;
 	char got[10];
 	int reg, fd;
 
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
-	rank_init(&c, 0);
-	reg = supervisor_registration_fd(c.agents[0]);
+	cluster_start_all(c);
+	rank_init(c, 0);
+	reg = supervisor_registration_fd(c->agents[0]);
 	assert_int_equal(registration_of_rank(reg, 0, &fd), 0);
 	assert_int_equal(read(fd, got, sizeof(got)), 0); /* closed */
 	close(fd);
 	assert_int_equal(registration_of_rank(reg, 1, &fd), 0);
 	assert_int_equal(read(fd, got, sizeof(got)), 0);
 	close(fd);
-	cluster_expect_log(&c, "local rank 0: that rank has registered already");
-	cluster_expect_log(&c, "local rank 1: the node has no such rank");
-	rank_say(&c, 0, "cmd=barrier_in");
-	rank_expect(&c, 0, "cmd=barrier_out"); /* unharmed */
-	cluster_close(&c);
+	cluster_expect_log(c, "local rank 0: that rank has registered already");
+	cluster_expect_log(c, "local rank 1: the node has no such rank");
+	rank_say(c, 0, "cmd=barrier_in");
+	rank_expect(c, 0, "cmd=barrier_out"); /* unharmed */
 }
 
-TEST(a_rank_that_does_not_read_is_dropped_alone)
+CLUSTER_TEST(a_rank_that_does_not_read_is_dropped_alone, 1)
 {
-	struct cluster c;
 	int sent = 0;
 
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
-	rank_init(&c, 0);
-	while (send(c.pmi[0], "cmd=get_maxes\n", 14,
+	cluster_start_all(c);
+	rank_init(c, 0);
+	while (send(c->pmi[0], "cmd=get_maxes\n", 14,
 		    MSG_NOSIGNAL | MSG_DONTWAIT) == 14 && sent < 10000000)
 		sent++;
 	assert_true(sent < 10000000); /* the agent has stopped reading */
-	cluster_close(&c);
 }
 
 /* Each byte takes as much of a socket's room as a small message. */
@@ -251,9 +245,7 @@ TEST(a_node_stays_as_long_as_others_need_it)
 	cluster_open(&c, 5);
 	c.options.stays = true;
 	c.options.drain_ms = 50;
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
+	cluster_start_pmi(&c);
 	rank_say(&c, 1, "cmd=finalize");
 	rank_close(&c, 1);
 	assert_int_equal(pthread_create(&stop, NULL, stop_node_1, &c), 0);
@@ -315,9 +307,7 @@ TEST(nothing_is_left_behind)
 	await_threads(alone);
 
 	cluster_open(&c, 5);
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
+	cluster_start_pmi(&c);
 	cluster_close(&c);
 	assert_int_equal(descriptors(), before);
 	await_threads(alone);

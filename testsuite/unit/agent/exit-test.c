@@ -10,7 +10,6 @@
 /* Rank 0 goes without finalizing; another one is to hear why. */
 static void lose_rank_0(struct cluster *c, unsigned exits_after)
 {
-	cluster_open(c, 3);
 	c->exits = true;
 	c->exits_after = exits_after;
 	c->exit.status = W_EXITCODE(5, 0);
@@ -25,33 +24,26 @@ static void expect_reason(struct cluster *c, const char *part)
 {
 	for (uint32_t i = 1; i < 3; i++)
 		rank_expect(c, i, part);
-	cluster_close(c);
 }
 
-TEST(a_reason_has_the_exit_code_that_is_known_a_little_later)
+CLUSTER_TEST(a_reason_has_the_exit_code_that_is_known_a_little_later, 3)
 {
-	struct cluster c;
-
-	lose_rank_0(&c, 3);
-	expect_reason(&c, "rank_0_(node_n0)_exited_with_exit_code_5_without_"
+	lose_rank_0(c, 3);
+	expect_reason(c, "rank_0_(node_n0)_exited_with_exit_code_5_without_"
 			  "finalizing_PMI");
 }
 
-TEST(a_node_that_leaves_says_how_its_rank_has_ended)
+CLUSTER_TEST(a_node_that_leaves_says_how_its_rank_has_ended, 3)
 {
-	struct cluster c;
-
-	lose_rank_0(&c, 3);
-	cluster_stop(&c, 0);
-	expect_reason(&c, "rank_0_(node_n0)_exited_with_exit_code_5_without_"
+	lose_rank_0(c, 3);
+	cluster_stop(c, 0);
+	expect_reason(c, "rank_0_(node_n0)_exited_with_exit_code_5_without_"
 			  "finalizing_PMI");
 }
 
-TEST(process_that_closed_its_connection_is_not_waited_for)
+CLUSTER_TEST(process_that_closed_its_connection_is_not_waited_for, 3)
 {
-	struct cluster c;
-
-	lose_rank_0(&c, UINT_MAX);
-	expect_reason(&c, "rank_0_(node_n0)_closed_PMI_FD_without_"
+	lose_rank_0(c, UINT_MAX);
+	expect_reason(c, "rank_0_(node_n0)_closed_PMI_FD_without_"
 			  "finalizing_PMI");
 }

@@ -27,24 +27,22 @@ static int connect_to(uint16_t port)
 }
 
 /* More silent connections than an agent keeps; each is dropped in the end. */
-TEST(strangers_who_connect_do_no_harm)
+CLUSTER_TEST(strangers_who_connect_do_no_harm, 3)
 {
 	struct timeval patience = { .tv_sec = 60 };
-	struct cluster c;
 	char got[10];
 	int fds[300];
 
-	cluster_open(&c, 3);
-	c.options.handshake_ms = 300;
-	cluster_start_all(&c);
+	c->options.handshake_ms = 300;
+	cluster_start_all(c);
 	for (int i = 0; i < 300; i++) {
-		fds[i] = connect_to(cluster_port(&c, 0));
+		fds[i] = connect_to(cluster_port(c, 0));
 		if (i % 3 == 0)
 			assert_true(send(fds[i], "GET / HTTP/1.0\r\n\r\n", 18,
 					 MSG_NOSIGNAL) == 18);
 	}
-	cluster_init_all(&c);
-	cluster_barrier(&c);
+	cluster_init_all(c);
+	cluster_barrier(c);
 	for (int i = 0; i < 300; i++) {
 		setsockopt(fds[i], SOL_SOCKET, SO_RCVTIMEO, &patience,
 			   sizeof(patience));
@@ -52,7 +50,6 @@ TEST(strangers_who_connect_do_no_harm)
 			    errno == ECONNRESET);
 		close(fds[i]);
 	}
-	cluster_close(&c);
 }
 
 /* A peer that has the step's secret, but not its manners. */
@@ -172,27 +169,24 @@ static bool has_told(void *arg)
 }
 
 /* The connection was slow, so nobody is looking at the clock any more. */
-TEST(a_neighbour_that_never_takes_is_given_up)
+CLUSTER_TEST(a_neighbour_that_never_takes_is_given_up, 2)
 {
 	static const struct sockaddr_storage everywhere;
 	struct peer p = { .as_child = true, .pauses = true };
-	struct cluster c;
 	uint16_t port;
 	int fd;
 
-	cluster_open(&c, 2);
-	c.options.connect_ms = 300;
-	fd = listener_socket(&everywhere, cluster_port(&c, 1), &port);
+	c->options.connect_ms = 300;
+	fd = listener_socket(&everywhere, cluster_port(c, 1), &port);
 	assert_true(fd >= 0);
-	cluster_start(&c, 0);
-	rank_init(&c, 0);
-	rank_say(&c, 0, "cmd=barrier_in");
-	cluster_await(&c, has_told, &c);
-	peer_accept(&c, &p, fd);
-	rank_expect(&c, 0, "barrier_failed");
-	cluster_expect_log(&c, "cannot reach node n1");
+	cluster_start(c, 0);
+	rank_init(c, 0);
+	rank_say(c, 0, "cmd=barrier_in");
+	cluster_await(c, has_told, c);
+	peer_accept(c, &p, fd);
+	rank_expect(c, 0, "barrier_failed");
+	cluster_expect_log(c, "cannot reach node n1");
 	peer_finish(&p);
-	cluster_close(&c);
 }
 
 TEST(a_peer_that_breaks_the_rules_is_cut_off)
@@ -230,23 +224,18 @@ TEST(a_peer_that_breaks_the_rules_is_cut_off)
 }
 
 /* A peer of the step's user says that it is node 1, whose link is up. */
-TEST(position_of_a_connected_node_is_not_taken_over)
+CLUSTER_TEST(position_of_a_connected_node_is_not_taken_over, 3)
 {
 	static const unsigned char junk[64] = { 0xff, 0xff, 0xff, 0xff };
 	struct peer p = { .type = FRAME_COLLECTIVE, .body = junk,
 			  .len = sizeof(junk), .as_child = true };
-	struct cluster c;
 
-	cluster_open(&c, 3);
-	cluster_start_all(&c);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
-	peer_run(&c, &p);
+	cluster_start_pmi(c);
+	peer_run(c, &p);
 	assert_true(p.proved);
 	assert_false(p.chosen);
 	peer_finish(&p);
-	cluster_barrier(&c);
-	cluster_close(&c);
+	cluster_barrier(c);
 }
 
 /* To the child the link is up, to its parent not yet: it is no death. */

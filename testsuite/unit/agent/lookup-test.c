@@ -9,11 +9,15 @@
 
 #define NODES 3
 
-static void open_step(struct cluster *c)
+static struct cluster *open_step(void)
 {
-	cluster_open(c, NODES);
+	struct cluster *c = cluster_new(NODES);
+
 	c->names = true;
+	return c;
 }
+
+#define STEP_TEST(name) TEST_ON(name, struct cluster *c, open_step())
 
 static void start_step(struct cluster *c)
 {
@@ -53,59 +57,52 @@ static bool all_have_asked(void *arg)
 	return ((struct cluster *)arg)->lookups >= 4;
 }
 
-TEST(ranks_are_served_while_a_resolver_is_stuck)
+STEP_TEST(ranks_are_served_while_a_resolver_is_stuck)
 {
-	struct cluster c;
-
-	open_step(&c);
-	set_all_stuck(&c, true);
-	start_step(&c);
-	cluster_await(&c, all_have_asked, &c);
+	set_all_stuck(c, true);
+	start_step(c);
+	cluster_await(c, all_have_asked, c);
 	for (uint32_t i = 0; i < NODES; i++) {
-		rank_say(&c, i, "cmd=put kvsname=7.0 key=k value=v");
-		rank_expect(&c, i, "rc=0");
+		rank_say(c, i, "cmd=put kvsname=7.0 key=k value=v");
+		rank_expect(c, i, "rc=0");
 	}
-	enter_barrier(&c);
-	set_all_stuck(&c, false);
-	expect_barrier_out(&c);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
-	assert_int_equal(c.lookups, 4);
+	enter_barrier(c);
+	set_all_stuck(c, false);
+	expect_barrier_out(c);
+	assert_string_equal(c->text, "");
+	cluster_stop_all(c);
+	assert_int_equal(c->lookups, 4);
 }
 
 /* The parent finds its children, though they cannot find it. */
-TEST(one_side_that_finds_the_other_is_enough)
+STEP_TEST(one_side_that_finds_the_other_is_enough)
 {
-	struct cluster c;
-
-	open_step(&c);
-	set_stuck(&c, 0, true);
-	start_step(&c);
-	enter_barrier(&c);
-	expect_barrier_out(&c);
-	set_stuck(&c, 0, false);
-	cluster_close(&c);
-	assert_false(c.unfinished);
+	set_stuck(c, 0, true);
+	start_step(c);
+	enter_barrier(c);
+	expect_barrier_out(c);
+	set_stuck(c, 0, false);
+	cluster_stop_all(c);
+	assert_false(c->unfinished);
 }
 
 static void fails_by_name(bool stuck, const char *why)
 {
-	struct cluster c;
+	struct cluster *c = open_step();
 
-	open_step(&c);
-	c.options.connect_ms = 300;
-	c.lookups_fail = true;
-	set_all_stuck(&c, stuck);
-	cluster_start(&c, 1);
-	rank_init(&c, 1);
-	rank_say(&c, 1, "cmd=barrier_in");
-	rank_expect(&c, 1, "barrier_failed");
-	cluster_expect_log(&c, why);
-	cluster_expect_log(&c, "NodeAddr");
-	set_all_stuck(&c, false);
-	cluster_close(&c);
-	assert_int_equal(c.lookups, 1); /* a failure is kept */
-	assert_int_equal(c.tells, 0);   /* slurmd would look it up, too */
+	c->options.connect_ms = 300;
+	c->lookups_fail = true;
+	set_all_stuck(c, stuck);
+	cluster_start(c, 1);
+	rank_init(c, 1);
+	rank_say(c, 1, "cmd=barrier_in");
+	rank_expect(c, 1, "barrier_failed");
+	cluster_expect_log(c, why);
+	cluster_expect_log(c, "NodeAddr");
+	set_all_stuck(c, false);
+	cluster_stop_all(c);
+	assert_int_equal(c->lookups, 1); /* a failure is kept */
+	assert_int_equal(c->tells, 0);   /* slurmd would look it up, too */
 }
 
 TEST(a_name_that_is_not_found_is_named)
@@ -119,26 +116,23 @@ TEST(a_resolver_that_never_answers_is_named)
 }
 
 /* In a process of its own, for the look-up goes on in what is left. */
-TEST(leaving_does_not_wait_for_a_resolver)
+STEP_TEST(leaving_does_not_wait_for_a_resolver)
 {
-	struct cluster c;
 	int status;
 	pid_t pid;
 
-	open_step(&c);
-	set_all_stuck(&c, true);
+	set_all_stuck(c, true);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		start_step(&c);
-		cluster_await(&c, all_have_asked, &c);
+		start_step(c);
+		cluster_await(c, all_have_asked, c);
 		for (uint32_t i = 0; i < NODES; i++)
-			rank_close(&c, i);
+			rank_close(c, i);
 		for (uint32_t i = 0; i < NODES; i++)
-			cluster_stop(&c, i);
-		_exit(strstr(c.text, "did not end") || c.unfinished);
+			cluster_stop(c, i);
+		_exit(strstr(c->text, "did not end") || c->unfinished);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	cluster_close(&c);
 }

@@ -175,11 +175,23 @@ static void await_agent(uint32_t count)
 		sched_yield();
 }
 
-/* A rank has connected, so an agent is started for it: here a byte of PMI does it. */
-static void open_step(struct cluster *c)
+static void close_ours(void *ours_of_all)
 {
+	const int *fds = ours_of_all;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* A rank has connected, so an agent is started for it: here a byte of PMI does it. */
+static struct cluster *open_step(void)
+{
+	struct cluster *c;
+
+	unit_at_end(close_ours, ours); /* after the cluster */
+	c = cluster_new(NODES);
 	next_agent = 0;
-	cluster_open(c, NODES);
 	c->run = run;
 	c->exits = true;
 	c->exit.status = W_EXITCODE(5, 0);
@@ -199,20 +211,10 @@ static void open_step(struct cluster *c)
 		say_rank(i, PMIX_MSG_READY);
 		say_rank(i, PMIX_MSG_CONNECTED);
 	}
+	return c;
 }
 
-static void close_ours(void)
-{
-	for (uint32_t i = 0; i < NODES; i++)
-		if (ours[i] >= 0)
-			close(ours[i]);
-}
-
-static void close_step(struct cluster *c)
-{
-	cluster_close(c);
-	close_ours();
-}
+#define STEP_TEST(name) TEST_ON(name, struct cluster *c, open_step())
 
 static void finalize(struct cluster *c)
 {
@@ -224,43 +226,32 @@ static void finalize(struct cluster *c)
 
 /* ---- tests ---- */
 
-TEST(fences_end_on_every_node)
+STEP_TEST(fences_end_on_every_node)
 {
-	struct cluster c;
-
-	open_step(&c);
 	for (uint64_t id = 1; id < 4; id++) {
 		for (uint32_t i = 0; i < NODES; i++)
 			enter(i, id, 100);
 		for (uint32_t i = 0; i < NODES; i++)
 			expect_ended(i, id, 100);
 	}
-	finalize(&c);
-	close_step(&c);
+	finalize(c);
 }
 
-TEST(large_data_arrive_whole_beside_pmi_barriers)
+STEP_TEST(large_data_arrive_whole_beside_pmi_barriers)
 {
-	struct cluster c;
-
-	open_step(&c);
 	for (uint32_t i = 0; i < NODES; i++)
 		enter(i, 1, BIG);
 	for (uint32_t i = 0; i < NODES; i++)
-		rank_say(&c, i, "cmd=barrier_in");
+		rank_say(c, i, "cmd=barrier_in");
 	for (uint32_t i = 0; i < NODES; i++)
-		rank_expect(&c, i, "cmd=barrier_out");
+		rank_expect(c, i, "cmd=barrier_out");
 	for (uint32_t i = 0; i < NODES; i++)
 		expect_ended(i, 1, BIG);
-	finalize(&c);
-	close_step(&c);
+	finalize(c);
 }
 
-TEST(its_death_is_named_on_every_node)
+STEP_TEST(its_death_is_named_on_every_node)
 {
-	struct cluster c;
-
-	open_step(&c);
 	enter(0, 1, 10);
 	enter(1, 1, 10);
 	close(ours[2]);
@@ -269,48 +260,36 @@ TEST(its_death_is_named_on_every_node)
 	expect_failed(1, 1, "PMIx server of node n2 died");
 	enter(0, 2, 10);
 	expect_failed(0, 2, "PMIx server of node n2 died");
-	close_step(&c);
 }
 
-TEST(half_a_message_is_no_message)
+STEP_TEST(half_a_message_is_no_message)
 {
-	struct cluster c;
-
-	open_step(&c);
 	enter(0, 1, 10);
 	write_all(ours[2], "\100\0\0\0\1\0", 6);
 	close(ours[2]);
 	ours[2] = -1;
 	expect_failed(0, 1, "PMIx server of node n2 died");
-	close_step(&c);
 }
 
-TEST(invalid_message_of_pmixd_closes_its_connection)
+STEP_TEST(invalid_message_of_pmixd_closes_its_connection)
 {
-	struct cluster c;
 	ssize_t n;
 	char byte;
 
-	open_step(&c);
 	enter(0, 1, 10);
 	write_all(ours[2], "\377\377\377\377", 4);
 	expect_failed(0, 1, "PMIx server of node n2 sent an invalid message; its connection is closed");
 	while ((n = read(ours[2], &byte, 1)) > 0)
 		; /* what was sent before */
 	assert_int_equal(n, 0);
-	close_step(&c);
 }
 
-TEST(a_rank_that_ends_is_named)
+STEP_TEST(a_rank_that_ends_is_named)
 {
-	struct cluster c;
-
-	open_step(&c);
 	for (uint32_t i = 0; i < NODES; i++)
-		rank_say(&c, i, "cmd=finalize");
+		rank_say(c, i, "cmd=finalize");
 	enter(0, 1, 10);
-	rank_close(&c, 1);
+	rank_close(c, 1);
 	expect_failed(0, 1,
 		      "rank 1 (node n1) exited with exit code 5 without finalizing PMIx");
-	close_step(&c);
 }

@@ -91,11 +91,12 @@ static struct step *new_step(void)
 {
 	struct step *s = calloc(1, sizeof(*s));
 
-	assert_non_null(s);
 	cluster_open(&s->c, NODES);
 	s->c.options.stall_ms = 0;
-	return s;
+	return unit_at_end(free, s);
 }
+
+#define STEP_TEST(name) TEST_ON(name, struct step *s, new_step())
 
 /* All but rank 3 enter a fence. */
 static void wait_for_rank_3(struct step *s)
@@ -158,24 +159,19 @@ static void expect_again(struct step *s, const char *before, const char *after)
 	assert_in_range(w.lines, 2, 7 + w.seconds);
 }
 
-TEST(a_long_wait_is_said_by_name)
+STEP_TEST(a_long_wait_is_said_by_name)
 {
-	struct step *s = new_step();
-
 	s->c.options.stall_ms = 50;
 	step_open(s);
 	wait_for_rank_3(s);
 	expect_again(s, "fence 0: ", " s, waiting for 1 of 5 ranks: 3 (node n3)");
 	rank_3_comes(s);
 	step_close(s);
-	free(s);
 }
 
 /* Groups are no part of the status. */
-TEST(a_group_that_waits_is_told_of_again)
+STEP_TEST(a_group_that_waits_is_told_of_again)
 {
-	struct step *s = new_step();
-
 	s->c.options.stall_ms = 50;
 	step_open(s);
 	rank_say(&s->c, 3, "cmd=barrier_in group=3,4:1");
@@ -184,14 +180,11 @@ TEST(a_group_that_waits_is_told_of_again)
 	rank_expect(&s->c, 3, "cmd=barrier_out rc=0 tag=1");
 	rank_expect(&s->c, 4, "cmd=barrier_out rc=0 tag=1");
 	step_close(s);
-	free(s);
 }
 
 /* Nobody is told of fences that end. */
-TEST(short_waits_are_not_said)
+STEP_TEST(short_waits_are_not_said)
 {
-	struct step *s = new_step();
-
 	s->c.options.stall_ms = 60000;
 	step_open(s);
 	for (int i = 0; i < 20; i++) {
@@ -200,13 +193,10 @@ TEST(short_waits_are_not_said)
 	}
 	assert_int_equal(count_log(s, "waiting for"), 0);
 	step_close(s);
-	free(s);
 }
 
-TEST(too_long_a_wait_fails)
+STEP_TEST(too_long_a_wait_fails)
 {
-	struct step *s = new_step();
-
 	s->c.options.collective_ms = 1000;
 	step_open(s);
 	wait_for_rank_3(s);
@@ -221,14 +211,11 @@ TEST(too_long_a_wait_fails)
 	assert_non_null(strstr(s->report, "waiting for 1 of 5 ranks: 3"));
 	pthread_mutex_unlock(&s->c.lock);
 	step_close(s);
-	free(s);
 }
 
 /* Each node then gives up by itself, also when earlier fences were fine. */
-TEST(too_long_a_wait_fails_without_srun)
+STEP_TEST(too_long_a_wait_fails_without_srun)
 {
-	struct step *s = new_step();
-
 	s->c.options.collective_ms = 500;
 	cluster_start_all(&s->c); /* with no address of srun */
 	cluster_init_all(&s->c);
@@ -239,7 +226,6 @@ TEST(too_long_a_wait_fails_without_srun)
 		if (i != 3)
 			rank_expect(&s->c, i, "fence_1_failed:");
 	cluster_close(&s->c);
-	free(s);
 }
 
 /* An answer to pmi2x trace --live. */
@@ -310,10 +296,9 @@ static void ask_and_read(struct answer *a)
 	assert_true(cursor_done(&c));
 }
 
-TEST(a_tool_is_told_the_status)
+STEP_TEST(a_tool_is_told_the_status)
 {
-	struct step *s = new_step();
-	struct answer *a = malloc(sizeof(*a));
+	struct answer *a = unit_at_end(free, malloc(sizeof(*a)));
 
 	step_open(s);
 	wait_for_rank_3(s);
@@ -329,15 +314,12 @@ TEST(a_tool_is_told_the_status)
 	}
 	rank_3_comes(s);
 	step_close(s);
-	free(a);
-	free(s);
 }
 
 /* A node whose agent has ended is silent; the answer comes all the same. */
-TEST(silent_nodes_do_not_hold_up)
+STEP_TEST(silent_nodes_do_not_hold_up)
 {
-	struct step *s = new_step();
-	struct answer *a = malloc(sizeof(*a));
+	struct answer *a = unit_at_end(free, malloc(sizeof(*a)));
 
 	step_open(s);
 	rank_say(&s->c, 4, "cmd=finalize");
@@ -347,8 +329,6 @@ TEST(silent_nodes_do_not_hold_up)
 	ask_and_read(a);
 	assert_int_equal(a->nodes, (1u << (NODES - 1)) - 1);
 	step_close(s);
-	free(a);
-	free(s);
 }
 
 /* The parts of a rank's time: one request for the topology. */
@@ -368,10 +348,8 @@ static void check_rest(const char *trace)
 	assert_true(served > 0);
 }
 
-TEST(traces_reach_srun)
+STEP_TEST(traces_reach_srun)
 {
-	struct step *s = new_step();
-
 	s->c.options.trace = true;
 	step_open(s);
 	wait_for_rank_3(s);
@@ -388,7 +366,6 @@ TEST(traces_reach_srun)
 	assert_non_null(strstr(s->trace, "\"collectives\":[[\"fence\",0,"));
 	assert_non_null(strstr(s->trace, ",1,2,3,4,5,6,7,8]],"));
 	check_rest(s->trace);
-	free(s);
 }
 
 int main(void)

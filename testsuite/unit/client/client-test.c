@@ -198,9 +198,8 @@ TEST(checks_its_arguments)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-TEST(a_forked_child_is_refused)
+FAKE_TEST(a_forked_child_is_refused, .extended = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 	int status;
 	pid_t pid;
 
@@ -220,7 +219,6 @@ TEST(a_forked_child_is_refused)
 	assert_int_equal(status, 0);
 	assert_int_equal(PMI2_KVS_Fence(), 0);
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }
 
 /* True: a program that is executed now finds PMI_FD open. */
@@ -240,35 +238,26 @@ static bool open_in_a_child(void)
 	return status == 0;
 }
 
-TEST(agent_sees_a_second_program_that_a_program_starts)
+FAKE_TEST(agent_sees_a_second_program_that_a_program_starts, .extended = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
-
 	init_pmi2(FAKE_RANK, FAKE_SIZE);
 	assert_true(passed_on());
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }
 
-TEST(answer_to_a_second_program_is_not_taken_for_its_own)
+FAKE_TEST(answer_to_a_second_program_is_not_taken_for_its_own,
+	  .garbage_cmd = "kvs-fence",
+	  .garbage = "cmd=response_to_init pmi_version=2 rc=14 msg=taken\n"
+		     "28    cmd=kvs-fence-response;rc=0;")
 {
-	struct fake *f = fake_start(&(struct fake_options){
-		.garbage_cmd = "kvs-fence",
-		.garbage = "cmd=response_to_init pmi_version=2 rc=14 msg=taken\n"
-			   "28    cmd=kvs-fence-response;rc=0;",
-	});
-
 	init_pmi2(FAKE_RANK, FAKE_SIZE);
 	assert_int_equal(PMI2_KVS_Fence(), 0);
 	assert_int_equal(PMI2_KVS_Put("k", "v"), 0);
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }
 
-TEST(no_other_program_gets_the_connection_of_a_session)
+FAKE_TEST(no_other_program_gets_the_connection_of_a_session, .cuts_values = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
-
 	assert_true(passed_on());
 	init_pmi2(FAKE_RANK, FAKE_SIZE);
 	assert_false(passed_on());
@@ -276,14 +265,12 @@ TEST(no_other_program_gets_the_connection_of_a_session)
 	assert_int_equal(PMI2_KVS_Fence(), 0);
 	assert_int_equal(PMI2_Finalize(), 0);
 	assert_true(passed_on());
-	fake_stop(f);
 }
 
 /* ---- with servers that know no extension ---- */
 
-TEST(speaks_to_a_stock_server)
+FAKE_TEST(speaks_to_a_stock_server, .cuts_values = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
 	char text[256];
 	int n, found, array[4], ranks[4];
 
@@ -315,13 +302,10 @@ TEST(speaks_to_a_stock_server)
 	assert_int_equal(PMI_Get_universe_size(&n), 0);
 	assert_int_equal(n, 64);
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }
 
-TEST(starts_again_on_the_same_descriptor)
+FAKE_TEST(starts_again_on_the_same_descriptor, .extended = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
-
 	for (int i = 0; i < 3; i++) {
 		init_pmi2(FAKE_RANK, FAKE_SIZE);
 		assert_int_equal(PMI2_KVS_Put("k", "v"), 0);
@@ -329,7 +313,6 @@ TEST(starts_again_on_the_same_descriptor)
 		assert_int_equal(PMI2_Finalize(), 0);
 	}
 	assert_int_equal(fake_seen(f, "fullinit"), 3);
-	fake_stop(f);
 }
 
 /* Tests the extensions with a server that cuts and limits values. */
@@ -348,9 +331,8 @@ static void gathers_with_keys(const char *value, size_t len)
 	free(all);
 }
 
-TEST(extensions_fall_back)
+FAKE_TEST(extensions_fall_back, .cuts_values = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
 	char binary[4000], left[32], right[32], back[4000];
 	int rank, size, n;
 
@@ -372,12 +354,10 @@ TEST(extensions_fall_back)
 	assert_string_equal(left, "a;b");
 	assert_int_equal(fake_seen(f, "ring"), 1);
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }
 
-TEST(speaks_pmi1_where_pmi2_is_refused)
+FAKE_TEST(speaks_pmi1_where_pmi2_is_refused, .pmi1_only = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .pmi1_only = true });
 	const char *argv[] = { "-x", NULL };
 	const char **argvs[] = { argv, argv };
 	const char *cmds[] = { "one", "two" };
@@ -409,12 +389,10 @@ TEST(speaks_pmi1_where_pmi2_is_refused)
 					    NULL, NULL, 0, NULL, errors), 0);
 	assert_int_equal(fake_seen(f, "spawn"), 2);
 	assert_int_equal(PMI_Finalize(), 0);
-	fake_stop(f);
 }
 
-TEST(can_be_told_to_speak_pmi1)
+FAKE_TEST(can_be_told_to_speak_pmi1, .extended = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
 	int spawned;
 
 	setenv("PMI2X_PMI1_WIRE", "1", 1);
@@ -423,12 +401,10 @@ TEST(can_be_told_to_speak_pmi1)
 	assert_int_equal(PMI_Barrier(), 0);
 	assert_int_equal(PMI_Finalize(), 0);
 	unsetenv("PMI2X_PMI1_WIRE");
-	fake_stop(f);
 }
 
-TEST(spawns)
+FAKE_TEST(spawns, 0)
 {
-	struct fake *f = fake_start(&(struct fake_options){ 0 });
 	const char *argv[] = { "-x;y", "" };
 	const char **argvs[] = { argv, NULL };
 	const char *cmds[] = { "one", "two" };
@@ -453,5 +429,4 @@ TEST(spawns)
 					NULL, 0, NULL, NULL, 0, NULL),
 			 PMI2_ERR_INVALID_ARG);
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }

@@ -10,19 +10,23 @@
 #include "pmi2.h"
 #include "pmi2x.h"
 
+static void stop(void *fake)
+{
+	assert_int_equal(PMI2_Finalize(), 0);
+	fake_stop(fake);
+}
+
 static struct fake *start(const struct fake_options *options)
 {
-	struct fake *f = fake_start(options);
+	struct fake *f = unit_at_end(stop, fake_start(options));
 
 	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
 	return f;
 }
 
-static void stop(struct fake *f)
-{
-	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
-}
+/* A test in a session with a server of these options. */
+#define SESSION_TEST(name, ...) \
+	TEST_ON(name, struct fake *f, start(&(struct fake_options){ __VA_ARGS__ }))
 
 static void assert_capability(const char *name, const char *want)
 {
@@ -52,10 +56,8 @@ static void get(const char *key, const char *want)
 	assert_int_equal(n, strlen(want));
 }
 
-TEST(gets_without_a_message)
+SESSION_TEST(gets_without_a_message, .extended = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true });
-
 	assert_capability("extension", "1");
 	assert_capability("region", "1");
 	assert_capability("server-build", "fake-1");
@@ -70,7 +72,6 @@ TEST(gets_without_a_message)
 	get("b", "3");
 	assert_int_equal(fake_seen(f, "kvs-put"), 0);
 	assert_int_equal(fake_seen(f, "kvs-get"), 0);
-	stop(f);
 }
 
 TEST(pmi1_gets_without_a_message)
@@ -115,7 +116,7 @@ TEST(works_without_a_mapping)
 	assert_int_equal(PMIX_Allgather("x", all), 0);
 	assert_string_equal(all + 3 * PMI2X_MAXLENGTH, "x@3");
 	assert_true(fake_seen(f, "pmi2x-read") > 0);
-	stop(f);
+	unit_end(f);
 	unsetenv("PMI2X_NOSHM");
 }
 
@@ -130,7 +131,7 @@ TEST(can_be_told_to_be_plain)
 	assert_int_equal(PMI2_KVS_Fence(), 0);
 	get("a", "1");
 	assert_int_equal(fake_seen(f, "kvs-fence"), 1);
-	stop(f);
+	unit_end(f);
 	unsetenv("PMI2X_DISABLE");
 }
 
@@ -147,9 +148,8 @@ TEST(keeps_no_descriptor)
 	assert_int_equal(open_descriptors(), before);
 }
 
-TEST(sends_large_batches_early)
+SESSION_TEST(sends_large_batches_early, .extended = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char *value = malloc(PMI2X_MAX_VALLEN);
 	char *back = malloc(PMI2X_MAX_VALLEN);
 	int n;
@@ -172,7 +172,6 @@ TEST(sends_large_batches_early)
 	}
 	free(value);
 	free(back);
-	stop(f);
 }
 
 /* The process that inherited PMI_FD first may have made it non-blocking. */
@@ -194,9 +193,8 @@ TEST(works_on_a_non_blocking_descriptor)
 
 /* ---- gathers ---- */
 
-TEST(gathers_into_slots)
+SESSION_TEST(gathers_into_slots, .extended = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char all[FAKE_SIZE * PMI2X_MAXLENGTH], small[FAKE_SIZE * 2];
 	int lengths[FAKE_SIZE];
 
@@ -211,12 +209,10 @@ TEST(gathers_into_slots)
 	assert_int_equal(lengths[1], 3);
 	assert_int_equal(PMIX_Allgather_n(NULL, 0, small, 2, lengths), 0);
 	assert_int_equal(lengths[1], 0);
-	stop(f);
 }
 
-TEST(invalid_gathers_and_values_have_their_error)
+SESSION_TEST(invalid_gathers_and_values_have_their_error, .extended = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true });
 	PMIX_Request request;
 	PMIX_View *view;
 	char to[FAKE_SIZE], value;
@@ -234,7 +230,6 @@ TEST(invalid_gathers_and_values_have_their_error)
 	assert_int_equal(PMIX_KVS_Put_n("", "v", 1), PMI2_ERR_INVALID_ARG);
 	assert_int_equal(PMIX_KVS_Get_n("", &value, 1, &len),
 			 PMI2_ERR_INVALID_KEY);
-	stop(f);
 }
 
 TEST(views_without_a_region_are_private_copies)
@@ -258,7 +253,7 @@ TEST(views_without_a_region_are_private_copies)
 		/* Memory of this process alone: writing there is no fault. */
 		*(char *)PMIX_View_value(view, FAKE_RANK, NULL) = 'O';
 		assert_int_equal(PMIX_View_free(view), 0);
-		stop(f);
+		unit_end(f);
 	}
 }
 
@@ -279,14 +274,13 @@ TEST(shows_gathers_in_place)
 	assert_null(PMIX_View_value(other, FAKE_SIZE, &len));
 	assert_null(PMIX_View_value(other, -1, &len));
 	assert_int_equal(PMIX_View_free(view), 0);
-	stop(f);
+	unit_end(f);
 	assert_null(PMIX_View_value(other, 2, &len));
 	assert_int_equal(PMIX_View_free(other), 0);
 }
 
-TEST(rings)
+SESSION_TEST(rings, .extended = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char left[4], right[4];
 	int rank, size;
 
@@ -294,7 +288,6 @@ TEST(rings)
 	assert_int_equal(rank, 2);
 	assert_int_equal(size, FAKE_SIZE);
 	assert_string_equal(left, "a;b");
-	stop(f);
 }
 
 /* ---- requests ---- */
@@ -328,7 +321,7 @@ static void completes_in_any_order(struct fake_options options)
 				assert_int_equal(PMIX_Wait(fence[1]), 0);
 		}
 		assert_int_equal(PMIX_Wait(fence[2]), 0);
-		stop(f);
+		unit_end(f);
 		return;
 	}
 	assert_int_equal(PMIX_Wait(fence[1]), 0);
@@ -336,7 +329,7 @@ static void completes_in_any_order(struct fake_options options)
 	while (!flag)
 		assert_int_equal(PMIX_Test(fence[2], &flag), 0);
 	assert_int_equal(PMIX_Test(fence[2], &flag), PMI2_ERR_INVALID_ARG);
-	stop(f);
+	unit_end(f);
 }
 
 TEST(extended_requests_complete_in_any_order)
@@ -368,16 +361,15 @@ TEST(refuses_stale_and_made_up_requests)
 	assert_int_equal(PMIX_Wait(~(PMIX_Request)0), PMI2_ERR_INVALID_ARG);
 	assert_int_equal(PMIX_Wait(next), 0);
 	assert_int_equal(PMIX_KVS_Ifence(&stale), 0);
-	stop(f);
+	unit_end(f);
 	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0); /* alone */
 	assert_int_equal(PMIX_KVS_Ifence(&next), 0);
 	assert_int_equal(PMIX_Wait(stale), PMI2_ERR_INVALID_ARG);
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-TEST(finalize_completes_what_nobody_waited_for)
+SESSION_TEST(finalize_completes_what_nobody_waited_for, .extended = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true });
 	char *all = malloc(FAKE_SIZE * PMI2X_MAXLENGTH);
 	PMIX_Request r;
 
@@ -386,7 +378,6 @@ TEST(finalize_completes_what_nobody_waited_for)
 	assert_int_equal(PMIX_Iallgather("x", all, &r), 0);
 	free(all); /* not written to */
 	assert_int_equal(PMI2_SHMEM_Iallgather("x"), 0);
-	stop(f);
 }
 
 TEST(limits_requests)
@@ -403,17 +394,14 @@ TEST(limits_requests)
 	assert_int_equal(PMI2_Finalize(), 0);
 }
 
-TEST(reports_a_refused_fence)
+SESSION_TEST(reports_a_refused_fence, .extended = true, .refuse_fence = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true,
-						       .refuse_fence = true });
 	PMIX_Request r;
 
 	assert_int_equal(PMI2_KVS_Fence(), PMI2_ERR_OTHER);
 	assert_int_equal(PMIX_KVS_Ifence(&r), 0);
 	assert_int_equal(PMIX_Wait(r), PMI2_ERR_OTHER);
 	assert_int_equal(PMI_Barrier(), PMI_FAIL);
-	stop(f);
 }
 
 /* Values of a put that succeeded are in the next fence, or there is none. */
@@ -428,7 +416,6 @@ TEST(no_fence_without_what_was_put)
 	assert_int_not_equal(PMI2_KVS_Fence(), 0);
 	assert_int_not_equal(PMI2_KVS_Fence(), 0);
 	assert_int_equal(fake_seen(f, "pmi2x-fence"), 0);
-	stop(f);
 }
 
 /* ---- MVAPICH2's names ---- */
@@ -457,7 +444,7 @@ static void mvapich_gathers(const struct fake_options *options)
 	assert_int_equal(PMI2_KVS_Wait(), 0);
 	assert_int_equal(PMI_Wait(), 0);
 	assert_int_equal(PMI_Wait(), 0);
-	stop(f);
+	unit_end(f);
 }
 
 TEST(mvapich_names_work)

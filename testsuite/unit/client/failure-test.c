@@ -48,12 +48,8 @@ TEST(server_dies_within_its_answer)
 }
 
 /* Nothing comes over the socket while a rank waits for its slot's reply. */
-TEST(server_dies_with_entries_in_its_slots)
+FAKE_TEST(server_dies_with_entries_in_its_slots, .extended = true, .mute_slots = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){
-		.extended = true,
-		.mute_slots = true,
-	});
 	PMIX_Request fence[2], gather;
 	char buffer[FAKE_SIZE * 8], text[8];
 	int flag;
@@ -74,7 +70,6 @@ TEST(server_dies_with_entries_in_its_slots)
 	assert_int_equal(PMIX_Wait(gather), PMI2_FAIL);
 	assert_int_equal(PMI2_KVS_Fence(), PMI2_FAIL);
 	assert_int_equal(PMI2_Finalize(), PMI2_FAIL);
-	fake_stop(f);
 }
 
 static void *ring_that_fails(void *arg)
@@ -88,12 +83,8 @@ static void *ring_that_fails(void *arg)
 }
 
 /* The board has room for one answer; nobody waits for the other thread. */
-TEST(a_ring_beside_another_uses_the_socket)
+FAKE_TEST(a_ring_beside_another_uses_the_socket, .extended = true, .mute_slots = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){
-		.extended = true,
-		.mute_slots = true,
-	});
 	char left[8], right[8];
 	pthread_t thread;
 	int rank, size;
@@ -110,7 +101,6 @@ TEST(a_ring_beside_another_uses_the_socket)
 	fake_hang_up(f);
 	pthread_join(thread, NULL);
 	assert_int_equal(PMI2_Finalize(), PMI2_FAIL);
-	fake_stop(f);
 }
 
 TEST(server_sends_garbage)
@@ -233,15 +223,9 @@ static void *fence(void *arg)
 	return NULL;
 }
 
-TEST(death_reaches_every_thread)
+FAKE_TEST(death_reaches_every_thread,
+	  .extended = true, .hold_fences = true, .garbage_cmd = "kvs-get", .garbage = "", .hang_up = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){
-		.extended = true,
-		.hold_fences = true,
-		.garbage_cmd = "kvs-get",
-		.garbage = "",
-		.hang_up = true,
-	});
 	pthread_t threads[4];
 	int codes[4];
 
@@ -256,5 +240,4 @@ TEST(death_reaches_every_thread)
 	}
 	PMI2_Finalize();
 	unsetenv("PMI2X_NOSHM");
-	fake_stop(f);
 }

@@ -12,20 +12,24 @@
 /* FAKE_RANK and another one. */
 static const int pair[] = { FAKE_RANK, 3 };
 
+static void stop(void *fake)
+{
+	assert_int_equal(PMI_Finalize(), 0);
+	fake_stop(fake);
+}
+
 static struct fake *start(const struct fake_options *options)
 {
-	struct fake *f = fake_start(options);
+	struct fake *f = unit_at_end(stop, fake_start(options));
 	int spawned;
 
 	assert_int_equal(PMI_Init(&spawned), 0);
 	return f;
 }
 
-static void stop(struct fake *f)
-{
-	assert_int_equal(PMI_Finalize(), 0);
-	fake_stop(f);
-}
+/* A test in a session with a server of these options. */
+#define SESSION_TEST(name, ...) \
+	TEST_ON(name, struct fake *f, start(&(struct fake_options){ __VA_ARGS__ }))
 
 static void put(const char *key, const char *value)
 {
@@ -76,38 +80,27 @@ static void names_groups_as_the_wire_does(struct fake *f)
 	assert_string_equal(fake_group(f), "WORLD:" TAG_A);
 }
 
-TEST(goes_over_the_extension)
+SESSION_TEST(goes_over_the_extension, .extended = true, .groups = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true,
-						       .groups = true });
-
 	names_groups_as_the_wire_does(f);
 	assert_int_equal(fake_seen(f, "pmi2x-barrier"), 4);
 	assert_int_equal(PMI_Barrier_group(PMI_GROUP_WORLD, 0, NULL), 0);
 	assert_int_equal(fake_seen(f, "pmi2x-fence"), 1);
-	stop(f);
 }
 
-TEST(goes_over_pmi1)
+SESSION_TEST(goes_over_pmi1, .pmi1_only = true, .groups = true)
 {
-	struct fake *f = start(&(struct fake_options){ .pmi1_only = true,
-						       .groups = true });
-
 	names_groups_as_the_wire_does(f);
 	put("k", "v");
 	assert_int_equal(PMI_Barrier(), 0);
 	get("k", "v");
-	stop(f);
 }
 
 /*
  * Values that a group's barrier has brought are with the server until the next fence.
  */
-TEST(gets_what_members_put)
+SESSION_TEST(gets_what_members_put, .extended = true, .groups = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true,
-						       .groups = true });
-
 	put("k", "old");
 	assert_int_equal(PMI_Barrier(), 0);
 	get("k", "old");
@@ -122,18 +115,12 @@ TEST(gets_what_members_put)
 	assert_int_equal(fake_seen(f, "kvs-get"), 1);
 	get("none", NULL);
 	assert_int_equal(fake_seen(f, "kvs-get"), 2);
-	stop(f);
 }
 
-TEST(fails_when_what_was_put_is_refused)
+SESSION_TEST(fails_when_what_was_put_is_refused, .extended = true, .groups = true, .refuse_puts = true)
 {
-	struct fake *f = start(&(struct fake_options){ .extended = true,
-						       .groups = true,
-						       .refuse_puts = true });
-
 	put("k", "v");
 	assert_int_not_equal(PMI_Barrier_group(pair, 2, NULL), 0);
-	stop(f);
 }
 
 static void has_no_groups(const struct fake_options *options)
@@ -144,7 +131,7 @@ static void has_no_groups(const struct fake_options *options)
 	assert_int_equal(PMI_Barrier_group(pair, 2, NULL), PMI_FAIL);
 	assert_string_equal(fake_group(f), "");
 	assert_int_equal(PMI_Barrier_group(PMI_GROUP_WORLD, 0, NULL), 0);
-	stop(f);
+	unit_end(f);
 }
 
 TEST(says_when_the_server_has_no_groups)
@@ -173,7 +160,6 @@ TEST(refuses_what_is_no_group)
 	assert_int_equal(PMI_Barrier_group(foreign, 2, NULL),
 			 PMI_ERR_INVALID_ARG);
 	assert_string_equal(fake_group(f), "");
-	stop(f);
 }
 
 /* ---- threads ---- */
@@ -203,7 +189,7 @@ static void threads_are_in_different_groups(const struct fake_options *options)
 		assert_ptr_equal(failed, i == 0 && options->refuse_tag ?
 					 tags[0] : NULL);
 	}
-	stop(f);
+	unit_end(f);
 }
 
 TEST(serves_threads)

@@ -354,6 +354,16 @@ void fake_stop(struct fake *f)
 	unsetenv("PMI_JOBID");
 }
 
+static void stop(void *fake)
+{
+	fake_stop(fake);
+}
+
+struct fake *fake_of_test(const struct fake_options *options)
+{
+	return unit_at_end(stop, fake_start(options));
+}
+
 int fake_seen(struct fake *f, const char *cmd)
 {
 	int n = 0;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "unit.h"
+
 #define FAKE_RANK 1
 #define FAKE_SIZE 4
 
@@ -38,6 +40,11 @@ struct fake;
 struct fake *fake_start(const struct fake_options *options);
 /* Hang up, join the thread, unset the environment. */
 void fake_stop(struct fake *f);
+/* A server that ends with its test. */
+struct fake *fake_of_test(const struct fake_options *options);
+/* A test with a server of these options. */
+#define FAKE_TEST(name, ...) \
+	TEST_ON(name, struct fake *f, fake_of_test(&(struct fake_options){ __VA_ARGS__ }))
 /* Only hang up; no more than fake_stop may come after it. */
 void fake_hang_up(struct fake *f);
 /* Wait until at least `count` fences are held. */

@@ -121,10 +121,8 @@ static void *wait_for_it(void *arg)
 	return PMIX_Wait(*(PMIX_Request *)arg) ? arg : NULL;
 }
 
-TEST(gets_while_another_thread_waits)
+FAKE_TEST(gets_while_another_thread_waits, .hold_fences = true)
 {
-	struct fake *f = fake_start(&(struct fake_options){
-		.hold_fences = true });
 	PMIX_Request fence;
 	pthread_t thread;
 	void *failed;
@@ -141,5 +139,4 @@ TEST(gets_while_another_thread_waits)
 	pthread_join(thread, &failed);
 	assert_null(failed);
 	assert_int_equal(PMI2_Finalize(), 0);
-	fake_stop(f);
 }

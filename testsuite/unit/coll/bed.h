@@ -27,4 +27,7 @@ static inline struct bed *new_bed(uint32_t nodes, uint32_t ranks, uint32_t width
 	}));
 }
 
+/* A test with a bed whose tree is binary, and whose ranks lie in order. */
+#define BED_TEST(name, nodes, ranks) TEST_ON(name, struct bed *bed, new_bed(nodes, ranks, 2, 0))
+
 #endif

@@ -70,10 +70,8 @@ TEST(a_single_rank_is_its_own_neighbour)
 	bed_check_settled(bed);
 }
 
-TEST(a_rank_may_run_far_ahead_but_not_for_ever)
+BED_TEST(a_rank_may_run_far_ahead_but_not_for_ever, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
-
 	for (uint32_t s = 0; s < COLL_IN_FLIGHT_MAX; s++)
 		assert_int_equal(bed_enter(bed, COLL_FENCE, 2), 0);
 	assert_int_equal(bed_enter(bed, COLL_FENCE, 2), -EAGAIN);
@@ -193,10 +191,8 @@ TEST(refuses_what_comes_twice_or_too_early)
 	finish(bed);
 }
 
-TEST(refuses_a_result_that_it_has)
+BED_TEST(refuses_a_result_that_it_has, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
-
 	run(bed, 1);
 	refuse(bed, 0, down, "x");
 	run(bed, 2);
@@ -225,9 +221,8 @@ TEST(refuses_a_ring_value_longer_than_its_message)
 	finish(bed);
 }
 
-TEST(refuses_a_broken_ring_result)
+BED_TEST(refuses_a_broken_ring_result, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg ring = {
 		.type = COLL_MSG_DOWN, .kind = COLL_RING, .left_len = 3,
 	};
@@ -269,9 +264,8 @@ TEST(refuses_a_second_end_of_what_failed)
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 1, 1), BED_WAITING);
 }
 
-TEST(a_child_cannot_make_it_keep_too_much)
+BED_TEST(a_child_cannot_make_it_keep_too_much, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg msg = up;
 
 	for (; msg.seq < COLL_IN_FLIGHT_MAX; msg.seq++)
@@ -281,9 +275,8 @@ TEST(a_child_cannot_make_it_keep_too_much)
 
 /* ---- reports ---- */
 
-TEST(says_whom_it_waits_for)
+BED_TEST(says_whom_it_waits_for, 3, 7) /* 0-2, 3-4, 5-6 */
 {
-	struct bed *bed = new_bed(3, 7, 2, 0); /* 0-2, 3-4, 5-6 */
 	uint32_t ranks[3], children[2], nranks, nchildren, seq = 0;
 	enum coll_kind kind = COLL_FENCE;
 	bool up_there;
@@ -312,9 +305,8 @@ TEST(says_whom_it_waits_for)
 	assert_int_equal(coll_pending(bed->nodes[1].coll), 0);
 }
 
-TEST(refuses_a_node_that_cannot_be)
+BED_TEST(refuses_a_node_that_cannot_be, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
 	const struct coll_options good = { .tree_width = 2 };
 	const struct coll_options narrow = { .tree_width = 1 };
 	const struct coll_options wide = { .tree_width = 1000000000 };

@@ -162,10 +162,8 @@ static void enter_all(struct bed *bed, enum coll_kind kind, uint32_t but)
 			bed_enter(bed, kind, r);
 }
 
-TEST(everybody_learns_once_who_is_gone)
+BED_TEST(everybody_learns_once_who_is_gone, 15, 15)
 {
-	struct bed *bed = new_bed(15, 15, 2, 0);
-
 	enter_all(bed, COLL_FENCE, COLL_NEVER);
 	enter_all(bed, COLL_FENCE, 9);
 	bed_rank_gone(bed, 9);
@@ -179,10 +177,8 @@ TEST(everybody_learns_once_who_is_gone)
 	assert_string_equal(bed->record->reason, "rank 9 is gone");
 }
 
-TEST(later_entrants_fail_at_once_with_the_reason)
+BED_TEST(later_entrants_fail_at_once_with_the_reason, 4, 8)
 {
-	struct bed *bed = new_bed(4, 8, 2, 0);
-
 	bed_enter(bed, COLL_FENCE, 6);
 	bed_rank_gone(bed, 0);
 	bed_deliver_all(bed);
@@ -197,10 +193,8 @@ TEST(later_entrants_fail_at_once_with_the_reason)
 		}
 }
 
-TEST(entering_and_leaving_does_not_spoil_what_was_entered)
+BED_TEST(entering_and_leaving_does_not_spoil_what_was_entered, 3, 6)
 {
-	struct bed *bed = new_bed(3, 6, 2, 0);
-
 	bed_enter(bed, COLL_GATHER, 5);
 	bed_rank_gone(bed, 5);
 	bed_deliver_all(bed);
@@ -234,10 +228,8 @@ TEST(the_end_of_a_step_costs_a_link_one_fault_each_way)
 	}
 }
 
-TEST(lost_rank_is_missed_when_a_neighbour_enters)
+BED_TEST(lost_rank_is_missed_when_a_neighbour_enters, 3, 6)
 {
-	struct bed *bed = new_bed(3, 6, 2, 0);
-
 	bed_rank_gone(bed, 2);
 	bed_enter(bed, COLL_FENCE, 3);
 	bed_deliver_all(bed);
@@ -247,10 +239,8 @@ TEST(lost_rank_is_missed_when_a_neighbour_enters)
 	assert_int_equal(bed_outcome(bed, COLL_RING, 0, 0), BED_FAILED);
 }
 
-TEST(lost_rank_is_missed_when_others_wait_already)
+BED_TEST(lost_rank_is_missed_when_others_wait_already, 3, 6)
 {
-	struct bed *bed = new_bed(3, 6, 2, 0);
-
 	bed_enter(bed, COLL_FENCE, 3);
 	bed_deliver_all(bed);
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 3, 0), BED_WAITING);
@@ -258,10 +248,8 @@ TEST(lost_rank_is_missed_when_others_wait_already)
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 3, 0), BED_FAILED);
 }
 
-TEST(lost_rank_is_missed_when_a_subtree_enters)
+BED_TEST(lost_rank_is_missed_when_a_subtree_enters, 3, 4) /* 0-1, 2, 3 */
 {
-	struct bed *bed = new_bed(3, 4, 2, 0); /* 0-1, 2, 3 */
-
 	bed_rank_gone(bed, 0);
 	bed_enter(bed, COLL_GATHER, 3);
 	bed_deliver_all(bed);
@@ -270,10 +258,8 @@ TEST(lost_rank_is_missed_when_a_subtree_enters)
 }
 
 /* Rank 5 shares the node with rank 4 and neither enters nor ends. */
-TEST(lost_rank_fails_fences_of_other_nodes_at_once)
+BED_TEST(lost_rank_fails_fences_of_other_nodes_at_once, 3, 6)
 {
-	struct bed *bed = new_bed(3, 6, 2, 0);
-
 	bed_enter(bed, COLL_FENCE, 0);
 	bed_rank_gone(bed, 4);
 	bed_deliver_all(bed);
@@ -282,10 +268,8 @@ TEST(lost_rank_fails_fences_of_other_nodes_at_once)
 	assert_string_equal(bed->record->reason, "rank 4 is gone");
 }
 
-TEST(each_failure_has_its_own_reason)
+BED_TEST(each_failure_has_its_own_reason, 3, 6)
 {
-	struct bed *bed = new_bed(3, 6, 2, 0);
-
 	bed_enter(bed, COLL_GATHER, 2);
 	bed_rank_gone(bed, 2); /* gather from 1, fence from 0 */
 	bed_enter(bed, COLL_FENCE, 4);
@@ -297,10 +281,8 @@ TEST(each_failure_has_its_own_reason)
 	assert_string_equal(bed->record->reason, "rank 4 is gone");
 }
 
-TEST(the_first_of_equal_reasons_stays)
+BED_TEST(the_first_of_equal_reasons_stays, 3, 6)
 {
-	struct bed *bed = new_bed(3, 6, 2, 0);
-
 	bed_rank_gone(bed, 2);
 	bed_rank_gone(bed, 3);
 	bed_deliver_all(bed);
@@ -311,10 +293,8 @@ TEST(the_first_of_equal_reasons_stays)
 
 /* ---- links ---- */
 
-TEST(entries_of_a_lost_child_still_count)
+BED_TEST(entries_of_a_lost_child_still_count, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
-
 	bed_enter(bed, COLL_FENCE, 2);
 	bed_deliver_all(bed);
 	bed_detect(bed, &bed->links[2 * 2]); /* node 0: node 2 is gone */
@@ -332,9 +312,8 @@ TEST(entries_of_a_lost_child_still_count)
 	assert_null(bed->links[2 * 2 + 1].head); /* nothing goes to node 2 */
 }
 
-TEST(a_lost_link_carries_nothing_any_more)
+BED_TEST(a_lost_link_carries_nothing_any_more, 3, 3)
 {
-	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg up = { .type = COLL_MSG_UP };
 
 	bed_detect(bed, &bed->links[2 * 2]);
@@ -344,10 +323,8 @@ TEST(a_lost_link_carries_nothing_any_more)
 	coll_link_lost(bed->nodes[0].coll, 77, false, "no neighbour");
 }
 
-TEST(a_subtree_without_parent_fails_what_it_waits_for)
+BED_TEST(a_subtree_without_parent_fails_what_it_waits_for, 7, 7) /* 1 has children 2 and 3 */
 {
-	struct bed *bed = new_bed(7, 7, 2, 0); /* 1 has children 2 and 3 */
-
 	enter_all(bed, COLL_FENCE, COLL_NEVER);
 	bed_deliver_all(bed);
 	enter_all(bed, COLL_FENCE, 0);
@@ -364,9 +341,8 @@ TEST(a_subtree_without_parent_fails_what_it_waits_for)
 	assert_int_equal(bed_outcome(bed, COLL_FENCE, 5, 1), BED_DONE);
 }
 
-TEST(a_result_that_comes_after_the_fault_is_dropped)
+BED_TEST(a_result_that_comes_after_the_fault_is_dropped, 2, 2)
 {
-	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct coll_msg down = { .type = COLL_MSG_DOWN };
 	struct coll_msg fault = { .type = COLL_MSG_FAULT };
 

@@ -148,9 +148,8 @@ TEST(ends_whatever_happens)
 	}
 }
 
-TEST(limits_are_kept)
+BED_TEST(limits_are_kept, 2, 2)
 {
-	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct coll *c = bed->nodes[0].coll;
 	static char key[COLL_FETCH_KEY_MAX + 1];
 	struct coll_fetch what = { .rank = 1, .key = key, .key_len = sizeof(key) };
@@ -174,9 +173,8 @@ TEST(limits_are_kept)
 		.type = COLL_MSG_FETCH, .fetch = { .rank = 1 } }, "k"), -EPROTO);
 }
 
-TEST(more_than_can_be_fetched)
+BED_TEST(more_than_can_be_fetched, 2, 2)
 {
-	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct payload *much = payload_virtual(COLL_FETCH_BYTES_MAX + 1);
 
 	bed_fetch(bed, 1, 0);

@@ -33,10 +33,8 @@ TEST(comes_once_to_every_other)
 	}
 }
 
-TEST(does_not_come_over_a_lost_link)
+BED_TEST(does_not_come_over_a_lost_link, 7, 14) /* 0: 1 (2 3), 4 (5 6) */
 {
-	struct bed *bed = new_bed(7, 14, 2, 0); /* 0: 1 (2 3), 4 (5 6) */
-
 	bed_break(bed, 1);
 	bed_detect_all(bed);
 	assert_int_equal(tell(bed, 2, "x"), 0);
@@ -45,9 +43,8 @@ TEST(does_not_come_over_a_lost_link)
 	assert_string_equal(bed->nodes[0].flooded, "");
 }
 
-TEST(messages_over_the_limits_are_rejected)
+BED_TEST(messages_over_the_limits_are_rejected, 2, 2)
 {
-	struct bed *bed = new_bed(2, 2, 2, 0);
 	const struct coll_msg msg = { .type = COLL_MSG_FLOOD };
 	struct payload *much = payload_virtual(COLL_FLOOD_BYTES_MAX + 1);
 

@@ -29,6 +29,9 @@ static struct bed *series_bed(uint32_t nodes, uint32_t ranks, uint32_t width,
 	}));
 }
 
+#define SERIES_TEST(name, nodes, ranks) \
+	TEST_ON(name, struct bed *b, series_bed(nodes, ranks, 2, 0))
+
 static void next(struct bed *b, uint32_t rank, bool killed)
 {
 	uint32_t slot;
@@ -165,10 +168,8 @@ static void enter_all(struct bed *b, uint32_t but)
 	bed_deliver_all(b);
 }
 
-TEST(end_of_a_program_fails_the_fence_that_others_wait_in)
+SERIES_TEST(end_of_a_program_fails_the_fence_that_others_wait_in, 7, 14)
 {
-	struct bed *b = series_bed(7, 14, 2, 0);
-
 	enter_all(b, 5);
 	assert_int_equal(bed_outcome(b, COLL_PMIX, 13, 0), BED_WAITING);
 	end_program(b, 5);
@@ -181,20 +182,16 @@ TEST(end_of_a_program_fails_the_fence_that_others_wait_in)
 	assert_int_equal(b->record->faults_sent, 0);
 }
 
-TEST(program_without_fences_begins_no_series)
+SERIES_TEST(program_without_fences_begins_no_series, 3, 6)
 {
-	struct bed *b = series_bed(3, 6, 2, 0);
-
 	next(b, 2, false);
 	enter_all(b, COLL_NEVER);
 	assert_int_equal(bed_outcome(b, COLL_PMIX, 5, 0), BED_DONE);
 	assert_int_equal(b->record->sent[COLL_MSG_SERIES], 0);
 }
 
-TEST(other_kinds_have_no_series)
+SERIES_TEST(other_kinds_have_no_series, 3, 6)
 {
-	struct bed *b = series_bed(3, 6, 2, 0);
-
 	bed_enter(b, COLL_FENCE, 0);
 	next(b, 2, true);
 	bed_deliver_all(b);
@@ -205,9 +202,8 @@ TEST(other_kinds_have_no_series)
 }
 
 /* The rank's old program goes on with fences, long after its series has ended. */
-TEST(retries_in_an_ended_series_never_reach_the_next)
+SERIES_TEST(retries_in_an_ended_series_never_reach_the_next, 2, 2)
 {
-	struct bed *b = series_bed(2, 2, 2, 0);
 	struct payload *nothing = payload_virtual(0);
 	uint32_t slot, seq;
 	struct coll *c = bed_coll_of(b, 1, &slot);
@@ -226,10 +222,8 @@ TEST(retries_in_an_ended_series_never_reach_the_next)
 	payload_unref(nothing);
 }
 
-TEST(long_program_takes_numbers_of_several_series)
+SERIES_TEST(long_program_takes_numbers_of_several_series, 2, 2)
 {
-	struct bed *b = series_bed(2, 2, 2, 0);
-
 	for (uint32_t i = 0; i < COLL_SERIES + 2; i++)
 		enter_all(b, COLL_NEVER);
 	assert_int_equal(last_outcome(b, 0), BED_DONE);
@@ -240,9 +234,8 @@ TEST(long_program_takes_numbers_of_several_series)
 	assert_int_equal(bed_outcome(b, COLL_PMIX, 1, 2 * COLL_SERIES), BED_DONE);
 }
 
-TEST(bad_series_of_a_neighbour_are_refused)
+SERIES_TEST(bad_series_of_a_neighbour_are_refused, 2, 2)
 {
-	struct bed *b = series_bed(2, 2, 2, 0);
 	struct coll_msg msg = { .type = COLL_MSG_SERIES, .kind = COLL_PMIX };
 	static const uint32_t bad[] = { 0, 1, COLL_SERIES + 1, COLL_NEVER };
 
@@ -277,10 +270,9 @@ static int enter_subset(struct bed *b, uint32_t i, uint64_t id)
 }
 
 /* libcoll knows the members by name: entries of groups tell their ends by index. */
-TEST(subsets_of_an_ended_program_fail_and_later_ones_meet)
+SERIES_TEST(subsets_of_an_ended_program_fail_and_later_ones_meet, 2, 4)
 {
 	static const uint32_t members[] = { 0, 3 };
-	struct bed *b = series_bed(2, 4, 2, 0);
 	uint32_t group = bed_group(b, members, 2);
 	struct bed_group *g = &b->groups[group];
 

@@ -11,6 +11,15 @@
 #include "bed.h"
 #include "libcoll/coll_private.h"
 
+static void check_settled(void *bed)
+{
+	bed_check_settled(bed);
+}
+
+/* At the end of the test nothing is under way. */
+#define SETTLED_TEST(name, nodes, ranks) \
+	TEST_ON(name, struct bed *bed, unit_at_end(check_settled, new_bed(nodes, ranks, 2, 0)))
+
 /* ---- without faults ---- */
 
 static uint32_t subset_messages(const struct bed *bed)
@@ -33,12 +42,11 @@ static void assert_all(const struct bed *bed, uint32_t group, uint32_t seq,
 				 outcome);
 }
 
-TEST(costs_what_its_paths_cost)
+SETTLED_TEST(costs_what_its_paths_cost, 7, 21) /* 0: 1 (2 3), 4 (5 6) */
 {
 	static const uint32_t leaders[] = { 0, 3, 6, 9, 12, 15, 18 };
 	static const uint32_t node[] = { 3, 4, 5 }, leaves[] = { 9, 13 };
 	static const uint32_t cousins[] = { 6, 9 }, far[] = { 7, 8, 19 };
-	struct bed *bed = new_bed(7, 21, 2, 0); /* 0: 1 (2 3), 4 (5 6) */
 	static const struct {
 		const uint32_t *ranks;
 		uint32_t count, links;
@@ -59,7 +67,6 @@ TEST(costs_what_its_paths_cost)
 		assert_int_equal(subset_messages(bed) - before,
 				 2 * groups[g].links);
 	}
-	bed_check_settled(bed);
 }
 
 /* Members that enter again as soon as they may, or earlier by `ahead`. */
@@ -104,10 +111,9 @@ TEST(ends_in_any_order)
 }
 
 /* Subsets of the same members: another operation, another tag. */
-TEST(names_are_different)
+SETTLED_TEST(names_are_different, 2, 2)
 {
 	static const uint32_t both[] = { 0, 1 };
-	struct bed *bed = new_bed(2, 2, 2, 0);
 
 	bed_group(bed, both, 2);
 	bed_group(bed, both, 2);
@@ -119,12 +125,10 @@ TEST(names_are_different)
 	assert_int_equal(bed_enter_group(bed, 0, 1), 0);
 	assert_int_equal(bed_enter_group(bed, 1, 0), 0);
 	bed_deliver_all(bed);
-	bed_check_settled(bed);
 }
 
-TEST(a_long_list_is_small)
+BED_TEST(a_long_list_is_small, 3, 16384)
 {
-	struct bed *bed = new_bed(3, 16384, 2, 0);
 	uint32_t *ranks = calloc(16384, sizeof(*ranks));
 
 	for (uint32_t r = 0; r < 16384; r++)
@@ -152,13 +156,12 @@ static int try_enter(struct bed *bed, uint32_t rank,
 	return coll_enter_subset(c, slot, name, NULL, 0);
 }
 
-TEST(refuses_what_is_no_group)
+SETTLED_TEST(refuses_what_is_no_group, 2, 4)
 {
 	static const uint32_t doubled[] = { 1, 1 }, down[] = { 2, 1 };
 	static const uint32_t foreign[] = { 1, 4 }, others[] = { 0, 2 };
 	static const char tag[COLL_SUBSET_TAG_MAX + 1];
 	static const uint32_t one[] = { 1 };
-	struct bed *bed = new_bed(2, 4, 2, 0);
 	const struct coll_subset_name bad[] = {
 		{ .ranks = doubled, .count = 2 },
 		{ .ranks = down, .count = 2 },
@@ -179,13 +182,11 @@ TEST(refuses_what_is_no_group)
 	assert_all(bed, 0, 0, BED_DONE);
 	bed_rank_gone(bed, 1);
 	assert_int_equal(bed_enter_group(bed, 0, 0), -ESHUTDOWN);
-	bed_check_settled(bed);
 }
 
-TEST(refuses_to_run_away)
+SETTLED_TEST(refuses_to_run_away, 2, 2)
 {
 	static const uint32_t both[] = { 0, 1 };
-	struct bed *bed = new_bed(2, 2, 2, 0);
 
 	bed_group(bed, both, 2);
 	for (uint32_t n = 0; n < COLL_SUBSET_AHEAD_MAX; n++)
@@ -200,14 +201,12 @@ TEST(refuses_to_run_away)
 	assert_int_equal(bed_enter_group(bed, 0, 1), 0);
 	assert_int_equal(bed_enter_group(bed, 0, 0), 0);
 	bed_deliver_all(bed);
-	bed_check_settled(bed);
 }
 
 /* Two ranks of one node and one of another: their next collective succeeds. */
-TEST(more_than_a_result_may_have_fails_alone)
+BED_TEST(more_than_a_result_may_have_fails_alone, 2, 4)
 {
 	static const uint32_t three[] = { 0, 2, 3 };
-	struct bed *bed = new_bed(2, 4, 2, 0);
 	const uint32_t group = bed_group(bed, three, 3);
 	const struct coll_subset_name name = {
 		.op = 1, .tag = &group, .tag_len = sizeof(group),
@@ -235,10 +234,9 @@ TEST(more_than_a_result_may_have_fails_alone)
 
 /* ---- faults ---- */
 
-TEST(group_barrier_of_a_lost_rank_fails)
+SETTLED_TEST(group_barrier_of_a_lost_rank_fails, 7, 7)
 {
 	static const uint32_t with[] = { 1, 4, 6 }, without[] = { 0, 4, 6 };
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, with, 3);
 	bed_group(bed, without, 3);
@@ -257,14 +255,12 @@ TEST(group_barrier_of_a_lost_rank_fails)
 	bed_deliver_all(bed);
 	assert_int_equal(bed_group_outcome(bed, 1, 0, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 6 is gone");
-	bed_check_settled(bed);
 }
 
 /* A member waits below for one that lives; it hears all the same. */
-TEST(member_that_waits_for_a_living_rank_hears_of_a_lost_one)
+SETTLED_TEST(member_that_waits_for_a_living_rank_hears_of_a_lost_one, 7, 7)
 {
 	static const uint32_t three[] = { 2, 3, 5 }; /* 2 and 3 below 1 */
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, three, 3);
 	assert_int_equal(bed_enter_group(bed, 0, 0), 0);
@@ -272,13 +268,11 @@ TEST(member_that_waits_for_a_living_rank_hears_of_a_lost_one)
 	bed_deliver_all(bed);
 	assert_int_equal(bed_group_outcome(bed, 0, 0, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "rank 5 is gone");
-	bed_check_settled(bed);
 }
 
-TEST(barrier_entered_by_all_completes_after_a_loss)
+SETTLED_TEST(barrier_entered_by_all_completes_after_a_loss, 7, 7)
 {
 	static const uint32_t three[] = { 2, 3, 5 };
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, three, 3);
 	assert_int_equal(bed_enter_group(bed, 0, 2), 0);
@@ -291,13 +285,11 @@ TEST(barrier_entered_by_all_completes_after_a_loss)
 	assert_int_equal(bed_enter_group(bed, 0, 1), 0);
 	bed_deliver_all(bed);
 	assert_all(bed, 0, 0, BED_DONE);
-	bed_check_settled(bed);
 }
 
-TEST(groups_without_a_lost_rank_go_on)
+SETTLED_TEST(groups_without_a_lost_rank_go_on, 7, 7)
 {
 	static const uint32_t three[] = { 2, 3, 4 };
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, three, 3);
 	bed_rank_gone(bed, 5);
@@ -308,14 +300,12 @@ TEST(groups_without_a_lost_rank_go_on)
 		bed_deliver_all(bed);
 		assert_all(bed, 0, n, BED_DONE);
 	}
-	bed_check_settled(bed);
 }
 
 /* A node on the way that has no members. */
-TEST(a_lost_node_fails_what_passes_it)
+BED_TEST(a_lost_node_fails_what_passes_it, 7, 7)
 {
 	static const uint32_t two[] = { 2, 3 }, below[] = { 4, 5 };
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, two, 2);
 	bed_group(bed, below, 2);
@@ -333,10 +323,9 @@ TEST(a_lost_node_fails_what_passes_it)
 	assert_all(bed, 1, 0, BED_DONE);
 }
 
-TEST(a_node_that_left_fails_what_comes_later)
+SETTLED_TEST(a_node_that_left_fails_what_comes_later, 7, 7)
 {
 	static const uint32_t two[] = { 0, 4 };
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, two, 2);
 	all_enter(bed, 0);
@@ -354,14 +343,12 @@ TEST(a_node_that_left_fails_what_comes_later)
 	assert_int_equal(bed_group_outcome(bed, 0, 0, 2), BED_FAILED);
 	assert_string_equal(bed->record->reason,
 			    "it has left; before that, rank 5 is gone");
-	bed_check_settled(bed);
 }
 
 /* The node has no part in the group yet, and cannot be asked any more. */
-TEST(a_node_that_left_has_said_why)
+SETTLED_TEST(a_node_that_left_has_said_why, 3, 3)
 {
 	static const uint32_t two[] = { 0, 2 };
-	struct bed *bed = new_bed(3, 3, 2, 0);
 
 	bed_group(bed, two, 2);
 	bed_rank_gone(bed, 2);
@@ -370,7 +357,6 @@ TEST(a_node_that_left_has_said_why)
 	assert_int_equal(bed_enter_group(bed, 0, 0), 0);
 	assert_string_equal(bed->record->reason,
 			    "it has left; before that, rank 2 is gone");
-	bed_check_settled(bed);
 }
 
 /* The list of all members travels: who waits asks, since one has gone, who takes part. */
@@ -394,10 +380,9 @@ TEST(a_list_of_all_ranks_travels)
 	free(ranks);
 }
 
-TEST(waiting_can_be_given_up)
+SETTLED_TEST(waiting_can_be_given_up, 7, 7)
 {
 	static const uint32_t two[] = { 3, 6 };
-	struct bed *bed = new_bed(7, 7, 2, 0);
 
 	bed_group(bed, two, 2);
 	coll_expire_subsets(bed->nodes[3].coll, "too long");
@@ -413,7 +398,6 @@ TEST(waiting_can_be_given_up)
 	bed_deliver_all(bed);
 	assert_int_equal(bed_group_outcome(bed, 0, 1, 0), BED_FAILED);
 	assert_string_equal(bed->record->reason, "too long");
-	bed_check_settled(bed);
 }
 
 /* ---- random histories ---- */
