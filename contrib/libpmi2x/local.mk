@@ -107,4 +107,4 @@ dist_man_MANS += \
 	contrib/libpmi2x/man/PMIX_View_free.3 \
 	contrib/libpmi2x/man/PMIX_View_value.3 \
 	contrib/libpmi2x/man/PMIX_Wait.3 \
-	contrib/libpmi2x/man/pmi2x.7
+	contrib/libpmi2x/man/pmi2x.7 contrib/libpmi2x/man/pmi2x-messages.7
