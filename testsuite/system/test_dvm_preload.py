@@ -73,7 +73,7 @@ def test_script_takes_over_the_state_of_its_submitter(up, dvm, env, prefix, tmp_
         "argv": ["../script.py", "a", "b c"], "cwd": str(tmp_path / "below"), "A": "\u00e9",
         "umask": 0o077, "cpus": state["cpus"], "path": str(tmp_path), "name": "__main__",
         "stack": 1 << 20, "in": "text", "loaded": True, "group": True,
-        "parent": "pmi2x-dvm-zygot", "task": "1", "fds": state["fds"],
+        "parent": "pmi2x-dvm-warm", "task": "1", "fds": state["fds"],
     }  # fmt: skip
     assert len(state["fds"]) <= 4  # with that of listdir
 
@@ -171,6 +171,20 @@ def test_interpreter_that_was_killed_is_started_again(up, dvm, env, script):
         kill_one(env, "pmi2x-dvm-warm")
     assert dvm("run", "--preloaded", name).ok().stdout == "x\n"
     assert dvm("run", "echo", "y").ok().stdout == "y\n"
+
+
+def test_tasks_outlive_their_interpreter(up, dvm, env, tmp_path, script):
+    up("import loaded_first", "--grace", "1").ok()
+    name = script("import os, sys, time\nwhile not os.path.exists('go'): time.sleep(0.05)\nsys.exit(3)")
+    waits, cancelled = (dvm("submit", "--preloaded", name).ok().lines[0] for _ in range(2))
+    wait_until(lambda: all('"state": "S"' in dvm("why", "--json", t).stdout for t in (waits, cancelled)))
+    kill_one(env, "pmi2x-dvm-warm")
+    dvm("cancel", cancelled).ok()
+    dvm("wait", cancelled).failed()
+    (tmp_path / "go").touch()
+    dvm("wait", waits).failed()
+    assert json.loads(dvm("show", waits).ok().stdout)["code"] == 3
+    assert json.loads(dvm("show", cancelled).ok().stdout)["state"] == "cancelled"
 
 
 def test_interpreter_that_stands_still_is_given_up(up, dvm, env, script):

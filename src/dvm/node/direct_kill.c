@@ -25,13 +25,17 @@ struct direct_kill {
 	struct direct_kill *prev, *next;
 };
 
-/* True: a child of the zygote that is the first process of its group. */
+/*
+ * True: a child of the zygote, or of the interpreter that it has started, that is the first
+ * process of its group.
+ */
 static bool is_rank(const struct dvmd *d, uint64_t process)
 {
-	struct proc_stat now;
+	struct proc_stat now, parent;
 
-	return proc_stat_read(process, &now) && now.parent == d->process &&
-	       now.group == (int)process;
+	return proc_stat_read(process, &now) && now.group == (int)process &&
+	       (now.parent == d->process ||
+		(proc_stat_read((uint64_t)now.parent, &parent) && parent.parent == d->process));
 }
 
 struct target {

@@ -118,6 +118,14 @@ bool parts_find(const struct parts *p, pid_t pid, uint32_t *number, uint32_t *sl
 	return true;
 }
 
+pid_t parts_vanished(const struct parts *p)
+{
+	for (const struct rank *r = p->ranks; r; r = r->hh.next)
+		if (kill(r->pid, 0) < 0 && errno == ESRCH)
+			return r->pid;
+	return 0;
+}
+
 void parts_ended(struct parts *p, pid_t pid)
 {
 	struct rank *r = find_rank(p, pid);

@@ -23,6 +23,8 @@ void parts_started(struct parts *p, uint32_t number, uint32_t slot, pid_t pid);
 void parts_give_up(struct parts *p, uint32_t number);
 /* Find the rank of a process. False: the process is no rank. */
 bool parts_find(const struct parts *p, pid_t pid, uint32_t *number, uint32_t *slot);
+/* Any rank whose process is no more. 0: there is none. */
+pid_t parts_vanished(const struct parts *p);
 /* The process of a rank has been reaped. */
 void parts_ended(struct parts *p, pid_t pid);
 /* Signal the process groups of a part's ranks. The part may be over. */

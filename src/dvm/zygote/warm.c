@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dvm/common/rlimits.h"
@@ -23,6 +24,7 @@
 
 #define PROGRAM "pmi2x-dvm-warm"
 #define REQUEST_MAX (2 * DVM_LAUNCH_MAX)
+#define MESSAGES_MAX ((size_t)16 << 20)
 #define ANSWER_S 10 /* then the interpreter is given up */
 #define TRIES 2
 
@@ -31,6 +33,10 @@ struct warm {
 	char program[PATH_MAX + sizeof("/" PROGRAM)];
 	pid_t process;
 	int fd; /* -1: the process has ended, or was given up */
+	bool lost;
+	struct buf in, ends; /* struct warm_message: the last one may be incomplete; ends */
+	bool answered;
+	int32_t answer;
 };
 
 bool warm_is(const struct warm *w, pid_t process)
@@ -43,8 +49,75 @@ bool warm_is(const struct warm *w, pid_t process)
 static void drop(struct warm *w)
 {
 	kill(w->process, SIGKILL);
+	waitpid(w->process, NULL, 0);
 	fd_close(&w->fd);
+	buf_clear(&w->in);
+	w->lost = true;
 }
+
+/* ---- messages of it ---- */
+
+static int take_message(struct warm *w)
+{
+	struct warm_message m;
+
+	memcpy(&m, w->in.data, sizeof(m));
+	buf_consume(&w->in, sizeof(m));
+	if (m.what == WARM_ENDED)
+		return buf_append(&w->ends, &m, sizeof(m));
+	w->answered = true;
+	w->answer = m.process;
+	return 0;
+}
+
+/* 0, -EAGAIN, or another negative errno: it has ended. */
+static int receive(struct warm *w, int flags)
+{
+	char piece[4096];
+	ssize_t n = recv(w->fd, piece, sizeof(piece), flags);
+	int rc = n > 0 ? buf_append(&w->in, piece, (size_t)n) : n ? -errno : -EPIPE;
+
+	while (!rc && w->in.len >= sizeof(struct warm_message))
+		rc = take_message(w);
+	return rc;
+}
+
+int warm_fd(const struct warm *w)
+{
+	return w ? w->fd : -1;
+}
+
+void warm_read(struct warm *w)
+{
+	int rc = 0;
+
+	if (!w || w->fd < 0)
+		return;
+	while (!rc)
+		rc = receive(w, MSG_DONTWAIT);
+	if (rc != -EAGAIN && rc != -EINTR)
+		drop(w);
+}
+
+bool warm_next_end(struct warm *w, struct warm_message *out)
+{
+	if (!w || !w->ends.len)
+		return false;
+	memcpy(out, w->ends.data, sizeof(*out));
+	buf_consume(&w->ends, sizeof(*out));
+	return true;
+}
+
+bool warm_was_lost(struct warm *w)
+{
+	bool lost = w && w->lost;
+
+	if (lost)
+		w->lost = false;
+	return lost;
+}
+
+/* ---- its start ---- */
 
 static void become_interpreter(const struct warm *w, int fd)
 {
@@ -73,14 +146,14 @@ static void become_interpreter(const struct warm *w, int fd)
 }
 
 /* Until its code has run. False: it has ended, or pmi2x-dvmd has. */
-static bool wait_until_loaded(const struct warm *w)
+static bool wait_until_loaded(struct warm *w)
 {
 	struct pollfd in[] = { { w->fd, POLLIN, 0 }, { ZYGOTE_FD, 0, 0 } };
-	int32_t ready;
 
+	w->answered = false;
 	while (poll(in, 2, -1) < 0 && errno == EINTR)
 		;
-	return !in[1].revents && recv(w->fd, &ready, sizeof(ready), MSG_WAITALL) == sizeof(ready);
+	return !in[1].revents && !receive(w, 0) && w->answered;
 }
 
 static int start_interpreter(struct warm *w)
@@ -116,6 +189,8 @@ int warm_create(struct warm **out, const char *code, const char *node)
 	w->code = code;
 	w->node = node;
 	w->fd = -1;
+	buf_init(&w->in, MESSAGES_MAX);
+	buf_init(&w->ends, MESSAGES_MAX);
 	if (!own_dir(dir, sizeof(dir)))
 		return -ENOENT;
 	snprintf(w->program, sizeof(w->program), "%s/" PROGRAM, dir);
@@ -223,14 +298,15 @@ static int send_request(int fd, const struct buf *request, const struct passed_f
 }
 
 /* The process of the rank, the interpreter's errno, or -EPIPE: it does not answer. */
-static pid_t ask(const struct warm *w, const struct buf *request, const struct passed_fds *fds)
+static pid_t ask(struct warm *w, const struct buf *request, const struct passed_fds *fds)
 {
-	int32_t answer;
-
-	if (send_request(w->fd, request, fds) ||
-	    recv(w->fd, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
+	w->answered = false;
+	if (send_request(w->fd, request, fds))
 		return -EPIPE;
-	return answer;
+	while (!w->answered)
+		if (receive(w, 0))
+			return -EPIPE;
+	return w->answer;
 }
 
 static pid_t ask_any(struct warm *w, const struct buf *request, const struct passed_fds *fds)

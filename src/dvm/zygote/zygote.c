@@ -88,6 +88,17 @@ static uint64_t us(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
+/* The process of a rank has been reaped; `m` has how it ended. */
+static void rank_ended(struct zygote *z, pid_t pid, struct dvm_msg *m)
+{
+	struct dvm_exited *e = &m->exited;
+
+	e->why.data = zygote_exec_failure(pid, e->status, &e->lacks);
+	e->why.len = e->why.data ? strlen(e->why.data) : 0;
+	parts_ended(z->parts, pid);
+	say(z, m);
+}
+
 /*
  * A rank's process group ends with the rank; the rank is not reaped yet, so the group's
  * number is no other group's. A process that a rank has left behind may end and leave a
@@ -107,10 +118,23 @@ static void reap(struct zygote *z, pid_t pid)
 	e->user_us = us(&usage.ru_utime);
 	e->system_us = us(&usage.ru_stime);
 	e->peak_kib = (uint64_t)usage.ru_maxrss;
-	e->why.data = zygote_exec_failure(pid, e->status, &e->lacks);
-	e->why.len = e->why.data ? strlen(e->why.data) : 0;
-	parts_ended(z->parts, pid);
-	say(z, &m);
+	rank_ended(z, pid, &m);
+}
+
+/* A rank that the interpreter has reaped. */
+static void take_end(struct zygote *z, const struct warm_message *end)
+{
+	struct dvm_msg m = { .type = DVM_EXITED };
+	struct dvm_exited *e = &m.exited;
+
+	z->reaped = true;
+	if (!parts_find(z->parts, end->process, &e->part, &e->slot))
+		return;
+	e->status = end->status;
+	e->user_us = end->user_us;
+	e->system_us = end->system_us;
+	e->peak_kib = end->peak_kib;
+	rank_ended(z, end->process, &m);
 }
 
 /* False: there was no signal. */
@@ -147,6 +171,24 @@ static void take_signals(struct zygote *z)
 			reap(z, who.si_pid);
 		z->reaped |= who.si_pid != 0;
 	} while (noted || who.si_pid);
+}
+
+/* Signals first: as in take_signals. */
+static void take_warm_ends(struct zygote *z)
+{
+	struct warm_message end;
+	bool lost;
+
+	warm_read(z->has.warm);
+	(void)note_signals(z);
+	if (z->terminated)
+		return;
+	lost = warm_was_lost(z->has.warm);
+	while (warm_next_end(z->has.warm, &end))
+		take_end(z, &end);
+	end = (struct warm_message){ .status = SIGKILL };
+	while (lost && (end.process = parts_vanished(z->parts)))
+		take_end(z, &end);
 }
 
 /* ---- messages of pmi2x-dvmd ---- */
@@ -237,8 +279,11 @@ static int take(void *arg, const struct dvm_msg *m)
 	}
 }
 
+/* Ends first: the number of a process that was reaped may be another's soon. */
 static void read_orders(struct zygote *z)
 {
+	if (z->has.warm)
+		take_warm_ends(z);
 	if (orders_read(&z->orders, take, z))
 		z->over = true;
 }
@@ -313,12 +358,18 @@ static void say_gone(struct zygote *z)
 
 static void serve(struct zygote *z)
 {
-	struct pollfd in[] = { { ZYGOTE_FD, POLLIN, 0 }, { z->signals, POLLIN, 0 } };
+	struct pollfd in[] = { { ZYGOTE_FD, POLLIN, 0 }, { z->signals, POLLIN, 0 },
+			       { -1, POLLIN, 0 } };
 
 	while (!z->over) {
-		int strays = look_for_strays(z), left = flush(z);
+		int strays, left;
 
-		if (poll(in, 2, left < 0 || (strays >= 0 && strays < left) ? strays : left) < 0)
+		if (z->has.warm)
+			take_warm_ends(z); /* also those that came before an answer */
+		strays = look_for_strays(z);
+		left = flush(z);
+		in[2].fd = warm_fd(z->has.warm);
+		if (poll(in, 3, left < 0 || (strays >= 0 && strays < left) ? strays : left) < 0)
 			continue;
 		if (in[1].revents)
 			take_signals(z);

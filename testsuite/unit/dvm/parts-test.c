@@ -117,3 +117,22 @@ TEST(signal_reaches_the_group_of_each_rank)
 	parts_ended(p, b);
 	free(p);
 }
+
+TEST(rank_whose_process_was_reaped_elsewhere_is_found)
+{
+	char *const env[] = { NULL };
+	struct parts *p = parts_create();
+	pid_t lives = start(env), gone = start(env);
+
+	assert_int_equal(parts_open(p, 3, TASK, 0, 2), 0);
+	parts_started(p, 3, 0, lives);
+	parts_started(p, 3, 1, gone);
+	assert_int_equal(parts_vanished(p), 0);
+	kill_group(gone);
+	assert_int_equal(parts_vanished(p), gone);
+	parts_ended(p, gone);
+	assert_int_equal(parts_vanished(p), 0);
+	kill_group(lives);
+	parts_ended(p, lives);
+	free(p);
+}

@@ -117,6 +117,28 @@ def mpi(bench):
     }
 
 
+def preload(bench):
+    """Scripts that import numpy. The interpreter of both is python3 of PATH."""
+
+    def script(name):
+        path = os.path.join(bench.place, name)
+        with open(path, "w") as file:
+            file.write("#!/usr/bin/env python3\nimport numpy\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def forked():
+        with bench.dvm(*LOCAL, "--preload", "import numpy") as d:
+            return bench.few / d.bulk(bench.few, script("task.py"), options=("--preloaded",))
+
+    def executed():
+        few = max(1, bench.few // 10)
+        with bench.dvm(*LOCAL) as d:
+            return few / d.bulk(few, "python3", script("task.py"))
+
+    return {OURS: forked, "without --preload": executed}
+
+
 # ---- rows: one thing after another ----
 
 
@@ -246,6 +268,9 @@ ROWS = {
     "prun": Row(
         f"/bin/true on the nodes of Slurm, {AT_ONCE} at once", RATE, 16, prun,
         {PRUN: 20}, {}),
+    "preload": Row(
+        f"scripts that import numpy, {SLOTS} at once", RATE, None, preload,
+        {"without --preload": 20}, {}),
     "run": Row(
         "one /bin/true, from command to exit status", TIME, 4, run,
         {SRUN: 15, PRUN: 5}, {}),
