@@ -71,6 +71,7 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/head/clients.c \
 	src/dvm/head/ends.c \
 	src/dvm/head/durable_journal.c src/dvm/head/durable_journal.h \
+	src/dvm/head/head_tree.c \
 	src/dvm/head/launch.c src/dvm/head/names.c \
 	src/dvm/head/former_nodes.c \
 	src/dvm/head/nodes.c src/dvm/head/orphans.c \
@@ -112,6 +113,7 @@ src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/node/task_nodes.c src/dvm/node/task_nodes.h \
 	src/dvm/node/tasks.c src/dvm/node/tasks.h \
+	src/dvm/node/tree_link.c src/dvm/node/tree_link.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)

@@ -126,7 +126,7 @@ static void send(struct bed *b, uint8_t what, uint32_t position)
 	switch (what % 5) {
 	case 0: FUZZ_CHECK(!tree_node_send(&b->node, m, 2)); break;
 	case 1: FUZZ_CHECK(!tree_head_send(&b->head, position, m, 2)); break;
-	case 2: tree_head_end(&b->head, position); break;
+	case 2: tree_head_end(&b->head, position, "fuzz"); break;
 	case 3: tree_node_child_gone(&b->node, position); break;
 	default: tree_head_gone(&b->head, position);
 	}

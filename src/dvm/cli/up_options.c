@@ -110,6 +110,8 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 	case 'W': (void)option_number("--orphan", value, 0, INT32_MAX / 1000);
 		u->orphan = value;
 		up_add(u, "-W", value); break;
+	case 't': (void)option_number("--width", value, 0, LEDGER_NODES_MAX);
+		up_add(u, "-t", value); break;
 	case 'm': (void)option_number("--max-queued", value, 0, INT32_MAX);
 		up_add(u, "-m", value); break;
 	case 'J':
@@ -145,6 +147,7 @@ void up_take_options(struct up *u, int argc, char **argv)
 		{ "patience", required_argument, NULL, 'p' },
 		{ "within", required_argument, NULL, 'w' },
 		{ "orphan", required_argument, NULL, 'W' },
+		{ "width", required_argument, NULL, 't' },
 		{ "max-queued", required_argument, NULL, 'm' },
 		{ "order", required_argument, NULL, 'o' },
 		{ "journal", required_argument, NULL, 'J' },

@@ -60,6 +60,7 @@ char *welcome_format(const struct welcome *w)
 		put_head(out, &w->heads[i]);
 	fprintf(out, "within %u\nfirst %u\norphan %u\npeer %u\nlease %u\ngrace %u\n", w->within_ms,
 		w->first, w->orphan_s, w->peer_ms, w->lease_ms, w->grace_ms);
+	fprintf(out, "width %u\nrelays %u\n", w->width, w->relays);
 	fprintf(out, "slots %s\ngpus %s\nshare %u\n", w->slots, w->gpus, w->share);
 	fprintf(out, *w->preload ? "preload %s\n\n" : "%s\n", w->preload);
 	explicit_bzero(secret, sizeof(secret));
@@ -124,6 +125,10 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 		return decimal_u32(value, 0, INT32_MAX, &w->lease_ms);
 	if (!strcmp(word, "grace"))
 		return decimal_u32(value, 0, INT32_MAX, &w->grace_ms);
+	if (!strcmp(word, "width"))
+		return decimal_u32(value, 0, LEDGER_NODES_MAX, &w->width);
+	if (!strcmp(word, "relays"))
+		return decimal_u32(value, 0, LEDGER_NODES_MAX, &w->relays);
 	if (!strcmp(word, "slots"))
 		return take_text(w->slots, sizeof(w->slots), value);
 	if (!strcmp(word, "preload"))

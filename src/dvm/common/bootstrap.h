@@ -12,6 +12,10 @@
  *   slots     core, thread or a number
  *   gpus      found or a number
  *   preload   CODE of up --preload; without it there is none
+ *   width     W: the nodes are a tree (core/tree_layout.h); 0: a star
+ *   relays    K: the first K positions have children. Their daemons connect to the head;
+ *             for the others the addresses of these follow the empty line, when they are
+ *             known: lines "relay POSITION ADDRESS PORT" and an empty line
  *   share     0 or 1: other DVMs of the job may be on the node
  *   orphan    SECONDS: how long it waits for another head when this one is lost
  *   within    MILLISECONDS: how long it tries to reach the head
@@ -48,6 +52,7 @@ struct welcome {
 	char gpus[WELCOME_TEXT_MAX];
 	uint32_t share;
 	char preload[WELCOME_CODE_MAX]; /* one line */
+	uint32_t width, relays;
 };
 
 /* The address of a daemon in the form of connect(). */

@@ -27,14 +27,14 @@ struct relay_route {
 	UT_hash_handle hh;
 };
 
-void relay_init(struct relay *r, uint32_t self, const struct relay_ops *ops, void *arg)
+void dvm_relay_init(struct dvm_relay *r, uint32_t self, const struct dvm_relay_ops *ops, void *arg)
 {
-	*r = (struct relay){ .ops = *ops, .arg = arg, .self = self };
+	*r = (struct dvm_relay){ .ops = *ops, .arg = arg, .self = self };
 }
 
 /* ---- links ---- */
 
-static struct relay_link *find_link(const struct relay *r, uint32_t link)
+static struct relay_link *find_link(const struct dvm_relay *r, uint32_t link)
 {
 	struct relay_link *l;
 
@@ -42,12 +42,12 @@ static struct relay_link *find_link(const struct relay *r, uint32_t link)
 	return l;
 }
 
-bool relay_has_link(const struct relay *r, uint32_t link)
+bool dvm_relay_has_link(const struct dvm_relay *r, uint32_t link)
 {
 	return find_link(r, link);
 }
 
-int relay_link_open(struct relay *r, uint32_t link)
+int dvm_relay_link_open(struct dvm_relay *r, uint32_t link)
 {
 	struct relay_link *l = find_link(r, link);
 
@@ -62,7 +62,7 @@ int relay_link_open(struct relay *r, uint32_t link)
 	return 0;
 }
 
-static void drop_link(struct relay *r, struct relay_link *l)
+static void drop_link(struct dvm_relay *r, struct relay_link *l)
 {
 	if (l->has_items)
 		DL_DELETE(r->ready, l);
@@ -71,14 +71,14 @@ static void drop_link(struct relay *r, struct relay_link *l)
 	free(l);
 }
 
-uint32_t relay_children(const struct relay *r)
+uint32_t dvm_relay_children(const struct dvm_relay *r)
 {
-	return HASH_COUNT(r->links) - (r->self != TREE_HEAD && relay_has_link(r, RELAY_UP));
+	return HASH_COUNT(r->links) - (r->self != TREE_HEAD && dvm_relay_has_link(r, RELAY_UP));
 }
 
 /* ---- routes ---- */
 
-static struct relay_route *find_route(const struct relay *r, uint32_t position)
+static struct relay_route *find_route(const struct dvm_relay *r, uint32_t position)
 {
 	struct relay_route *at;
 
@@ -86,7 +86,7 @@ static struct relay_route *find_route(const struct relay *r, uint32_t position)
 	return at;
 }
 
-bool relay_route(const struct relay *r, uint32_t position, uint32_t *link)
+bool dvm_relay_route(const struct dvm_relay *r, uint32_t position, uint32_t *link)
 {
 	const struct relay_route *at = find_route(r, position);
 
@@ -95,13 +95,13 @@ bool relay_route(const struct relay *r, uint32_t position, uint32_t *link)
 	return at;
 }
 
-static void drop_route(struct relay *r, struct relay_route *at)
+static void drop_route(struct dvm_relay *r, struct relay_route *at)
 {
 	HASH_DEL(r->routes, at);
 	free(at);
 }
 
-void relay_forget(struct relay *r, uint32_t position)
+void dvm_relay_forget(struct dvm_relay *r, uint32_t position)
 {
 	struct relay_route *at = find_route(r, position);
 
@@ -110,7 +110,7 @@ void relay_forget(struct relay *r, uint32_t position)
 }
 
 /* False: a later one has come before, or there is no memory. */
-static bool learn(struct relay *r, uint32_t link, const struct bundle_item *i)
+static bool learn(struct dvm_relay *r, uint32_t link, const struct bundle_item *i)
 {
 	struct relay_route *at = find_route(r, i->position);
 
@@ -128,7 +128,7 @@ static bool learn(struct relay *r, uint32_t link, const struct bundle_item *i)
 	return true;
 }
 
-void relay_link_close(struct relay *r, uint32_t link, const char *why,
+void dvm_relay_link_close(struct dvm_relay *r, uint32_t link, const char *why,
 		      void (*lost)(void *arg, uint32_t position))
 {
 	struct relay_link *l = find_link(r, link);
@@ -148,13 +148,13 @@ void relay_link_close(struct relay *r, uint32_t link, const char *why,
 		if (lost)
 			lost(r->arg, i.position);
 		else
-			relay_put(r, RELAY_UP, &i);
+			dvm_relay_put(r, RELAY_UP, &i);
 	}
 }
 
 /* ---- items ---- */
 
-static void flush(struct relay *r, struct relay_link *l)
+static void flush(struct dvm_relay *r, struct relay_link *l)
 {
 	DL_DELETE(r->ready, l);
 	l->has_items = false;
@@ -162,7 +162,7 @@ static void flush(struct relay *r, struct relay_link *l)
 	bundle_clear(&l->out);
 }
 
-void relay_put(struct relay *r, uint32_t link, const struct bundle_item *i)
+void dvm_relay_put(struct dvm_relay *r, uint32_t link, const struct bundle_item *i)
 {
 	struct relay_link *l = find_link(r, link);
 
@@ -180,26 +180,26 @@ void relay_put(struct relay *r, uint32_t link, const struct bundle_item *i)
 		flush(r, l);
 }
 
-bool relay_put_to(struct relay *r, uint32_t position, const struct bundle_item *i)
+bool dvm_relay_put_to(struct dvm_relay *r, uint32_t position, const struct bundle_item *i)
 {
 	const struct relay_route *at = find_route(r, position);
 
 	if (at)
-		relay_put(r, at->link, i);
+		dvm_relay_put(r, at->link, i);
 	return at;
 }
 
-void relay_tell_children(struct relay *r, enum bundle_kind kind)
+void dvm_relay_tell_children(struct dvm_relay *r, enum bundle_kind kind)
 {
 	const struct bundle_item i = { .kind = kind };
 	struct relay_link *l, *next;
 
 	HASH_ITER(hh, r->links, l, next)
 		if (l->name != RELAY_UP)
-			relay_put(r, l->name, &i);
+			dvm_relay_put(r, l->name, &i);
 }
 
-void relay_turn(struct relay *r)
+void dvm_relay_turn(struct dvm_relay *r)
 {
 	while (r->ready)
 		flush(r, r->ready);
@@ -208,7 +208,7 @@ void relay_turn(struct relay *r)
 /* ---- input ---- */
 
 /* The node has another way meanwhile if this is not about the last ATTACH. */
-static bool forget_detached(struct relay *r, uint32_t link, const struct bundle_item *i)
+static bool forget_detached(struct dvm_relay *r, uint32_t link, const struct bundle_item *i)
 {
 	struct relay_route *at = find_route(r, i->position);
 
@@ -218,15 +218,15 @@ static bool forget_detached(struct relay *r, uint32_t link, const struct bundle_
 	return true;
 }
 
-static void pass_up(struct relay *r, uint32_t link, const struct bundle_item *i)
+static void pass_up(struct dvm_relay *r, uint32_t link, const struct bundle_item *i)
 {
 	if (r->self == TREE_HEAD)
 		r->ops.take(r->arg, link, i);
 	else
-		relay_put(r, RELAY_UP, i);
+		dvm_relay_put(r, RELAY_UP, i);
 }
 
-static int take_attach(struct relay *r, uint32_t link, const struct bundle_item *i,
+static int take_attach(struct dvm_relay *r, uint32_t link, const struct bundle_item *i,
 		       const uint8_t ip[16])
 {
 	static const uint8_t none[16];
@@ -241,7 +241,7 @@ static int take_attach(struct relay *r, uint32_t link, const struct bundle_item 
 	return 0;
 }
 
-static int take_up(struct relay *r, uint32_t link, const struct bundle_item *i,
+static int take_up(struct dvm_relay *r, uint32_t link, const struct bundle_item *i,
 		   const uint8_t ip[16])
 {
 	switch (i->kind) {
@@ -259,18 +259,18 @@ static int take_up(struct relay *r, uint32_t link, const struct bundle_item *i,
 	}
 }
 
-static int take_down(struct relay *r, const struct bundle_item *i)
+static int take_down(struct dvm_relay *r, const struct bundle_item *i)
 {
 	if (i->kind == BUNDLE_ATTACH || i->kind == BUNDLE_DETACHED)
 		return -EPROTO;
 	if (i->kind == BUNDLE_MOVED || i->kind == BUNDLE_LEAVING || i->position == r->self)
 		r->ops.take(r->arg, RELAY_UP, i);
 	else
-		(void)relay_put_to(r, i->position, i); /* it has just been lost, or has moved */
+		(void)dvm_relay_put_to(r, i->position, i); /* it has just been lost, or has moved */
 	return 0;
 }
 
-int relay_input(struct relay *r, uint32_t link, const void *data, size_t len,
+int dvm_relay_input(struct dvm_relay *r, uint32_t link, const void *data, size_t len,
 		const uint8_t ip[16])
 {
 	struct bundle_reader in;
@@ -289,7 +289,7 @@ int relay_input(struct relay *r, uint32_t link, const void *data, size_t len,
 
 /* ---- life ---- */
 
-void relay_free(struct relay *r)
+void dvm_relay_free(struct dvm_relay *r)
 {
 	struct relay_link *l, *next_link;
 	struct relay_route *at, *next;

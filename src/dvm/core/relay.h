@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A relay is a part of the head and of each inner node of the tree of control: it knows
- * which link leads to which node, and makes the bundles for the links. A route is learned from the ATTACH of a node, which
- * passes all processes on its way to the head. The ATTACH of a node with the highest number
- * counts, also if an older one comes later. Calls no system function.
+ * which link leads to which node, and makes the bundles for the links. A route is learned
+ * from the ATTACH of a node, which passes all processes on its way to the head. The ATTACH
+ * of a node with the highest number counts, also if an older one comes later. Calls no system function.
  *
  * A link is named by the position of the node at its other end, or RELAY_UP.
  */
@@ -17,7 +17,7 @@
 
 #define RELAY_UP TREE_HEAD /* the link towards the head */
 
-struct relay_ops {
+struct dvm_relay_ops {
 	/* Send a frame over a link. Must not call back. */
 	void (*send)(void *arg, uint32_t link, const void *data, size_t len);
 	/* An item for the process itself: on a node down, at the head up. */
@@ -29,8 +29,8 @@ struct relay_ops {
 struct relay_link;
 struct relay_route;
 
-struct relay {
-	struct relay_ops ops;
+struct dvm_relay {
+	struct dvm_relay_ops ops;
 	void *arg;
 	uint32_t self; /* position, or TREE_HEAD */
 	struct relay_link *links;  /* by name */
@@ -38,34 +38,34 @@ struct relay {
 	struct relay_route *routes; /* by position of the node */
 };
 
-void relay_init(struct relay *r, uint32_t self, const struct relay_ops *ops, void *arg);
-void relay_free(struct relay *r);
+void dvm_relay_init(struct dvm_relay *r, uint32_t self, const struct dvm_relay_ops *ops, void *arg);
+void dvm_relay_free(struct dvm_relay *r);
 
 /* A link is there. 0 or -ENOMEM. It may have been there before. */
-int relay_link_open(struct relay *r, uint32_t link);
+int dvm_relay_link_open(struct dvm_relay *r, uint32_t link);
 /*
  * A link has ended: forget its items. On a node, the head hears of the nodes that were
  * reached by it; at the head, call `lost` for each of them.
  */
-void relay_link_close(struct relay *r, uint32_t link, const char *why,
+void dvm_relay_link_close(struct dvm_relay *r, uint32_t link, const char *why,
 		      void (*lost)(void *arg, uint32_t position));
-bool relay_has_link(const struct relay *r, uint32_t link);
+bool dvm_relay_has_link(const struct dvm_relay *r, uint32_t link);
 /* The number of links to children. */
-uint32_t relay_children(const struct relay *r);
+uint32_t dvm_relay_children(const struct dvm_relay *r);
 /* Send an item to the process at the other end of each link to a child. */
-void relay_tell_children(struct relay *r, enum bundle_kind kind);
+void dvm_relay_tell_children(struct dvm_relay *r, enum bundle_kind kind);
 
 /* A frame of a link; `ip`: the address of its other end. 0, or -EPROTO or -ENOMEM. */
-int relay_input(struct relay *r, uint32_t link, const void *data, size_t len,
+int dvm_relay_input(struct dvm_relay *r, uint32_t link, const void *data, size_t len,
 		const uint8_t ip[16]);
 /* Put an item into the bundle of a link. Without the link it is dropped. */
-void relay_put(struct relay *r, uint32_t link, const struct bundle_item *i);
+void dvm_relay_put(struct dvm_relay *r, uint32_t link, const struct bundle_item *i);
 /* Put an item into the bundle of the link that leads to a node. False: none does. */
-bool relay_put_to(struct relay *r, uint32_t position, const struct bundle_item *i);
+bool dvm_relay_put_to(struct dvm_relay *r, uint32_t position, const struct bundle_item *i);
 /* True: the node is reached by a link of this process, which is *link. */
-bool relay_route(const struct relay *r, uint32_t position, uint32_t *link);
-void relay_forget(struct relay *r, uint32_t position);
+bool dvm_relay_route(const struct dvm_relay *r, uint32_t position, uint32_t *link);
+void dvm_relay_forget(struct dvm_relay *r, uint32_t position);
 /* Send all bundles. */
-void relay_turn(struct relay *r);
+void dvm_relay_turn(struct dvm_relay *r);
 
 #endif

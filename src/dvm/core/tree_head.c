@@ -18,6 +18,7 @@ struct tree_member {
 	uint32_t position;
 	enum member_state state;
 	bool gone;         /* its last message: no rank is left */
+	bool ended;        /* the host has given it up */
 	uint64_t until_ms; /* of DETACHED */
 	char *why;
 	struct session session;
@@ -66,7 +67,7 @@ static void put_data(struct tree_head *t, struct tree_member *m, uint64_t number
 		.ack = session_ack(&m->session), .data = *data,
 	};
 
-	(void)relay_put_to(&t->relay, m->position, &i);
+	(void)dvm_relay_put_to(&t->relay, m->position, &i);
 }
 
 static void put_end(struct tree_head *t, struct tree_member *m)
@@ -84,7 +85,7 @@ int tree_head_send(struct tree_head *t, uint32_t position, const void *data, siz
 
 	if (!m)
 		return -ENOMEM;
-	if (m->state == MEMBER_LOST)
+	if (m->state == MEMBER_LOST || m->ended)
 		return 0;
 	number = lease ? 0 : session_keep(&m->session, data, len);
 	if (!lease && !number)
@@ -106,7 +107,7 @@ void tree_head_parents(struct tree_head *t, uint32_t position,
 		rc = tree_ancestor_pack(&b, &list[k]);
 	i.data = (struct dvm_bytes){ b.data, b.len };
 	if (!rc)
-		(void)relay_put_to(&t->relay, position, &i);
+		(void)dvm_relay_put_to(&t->relay, position, &i);
 	buf_free(&b);
 }
 
@@ -133,14 +134,14 @@ static void take_attach(struct tree_head *t, struct tree_member *m, const struct
 	struct sending s = { t, m };
 	bool first = m->state == MEMBER_ABSENT;
 
-	if (m->state == MEMBER_LOST) {
+	if (m->state == MEMBER_LOST || m->ended) {
 		put_end(t, m);
 		return;
 	}
 	set_state(t, m, MEMBER_ATTACHED);
 	if (first)
 		t->ops.attached(t->arg, m->position, i->data.data);
-	(void)relay_put_to(&t->relay, m->position, &answer);
+	(void)dvm_relay_put_to(&t->relay, m->position, &answer);
 	session_acked(&m->session, i->ack);
 	session_each(&m->session, put_kept, &s);
 }
@@ -151,7 +152,7 @@ static void detach(struct tree_head *t, struct tree_member *m, const char *why, 
 		return;
 	free(m->why);
 	m->why = strndup(why, len < WHY_BYTES ? len : WHY_BYTES);
-	m->until_ms = m->gone ? 0 : t->now_ms + TREE_REATTACH_MS;
+	m->until_ms = m->gone || m->ended ? 0 : t->now_ms + TREE_REATTACH_MS;
 	set_state(t, m, MEMBER_DETACHED);
 }
 
@@ -170,21 +171,23 @@ static void lose(struct tree_head *t, struct tree_member *m)
 	session_free(&m->session);
 }
 
-void tree_head_end(struct tree_head *t, uint32_t position)
+void tree_head_end(struct tree_head *t, uint32_t position, const char *why)
 {
 	struct tree_member *m = find_or_make(t, position);
 
-	if (!m || m->state == MEMBER_LOST)
+	if (!m || m->state == MEMBER_LOST || m->ended)
 		return;
-	lose(t, m);
+	m->ended = true;
 	put_end(t, m);
+	detach(t, m, why, strlen(why));
+	m->until_ms = 0;
 }
 
 bool tree_head_has(const struct tree_head *t, uint32_t position)
 {
 	const struct tree_member *m = find(t, position);
 
-	return m && (m->state == MEMBER_ATTACHED || m->state == MEMBER_DETACHED);
+	return m && !m->ended && (m->state == MEMBER_ATTACHED || m->state == MEMBER_DETACHED);
 }
 
 bool tree_head_leads_nowhere(const struct tree_head *t, uint32_t link)
@@ -193,7 +196,7 @@ bool tree_head_leads_nowhere(const struct tree_head *t, uint32_t link)
 	uint32_t by;
 
 	for (m = t->members; m; m = m->hh.next)
-		if (m->position != link && relay_route(&t->relay, m->position, &by) && by == link)
+		if (m->position != link && dvm_relay_route(&t->relay, m->position, &by) && by == link)
 			return false;
 	return true;
 }
@@ -214,7 +217,7 @@ static void take_messages(struct tree_head *t, struct tree_member *m,
 
 static void take_data(struct tree_head *t, struct tree_member *m, const struct bundle_item *i)
 {
-	if (m->state != MEMBER_ATTACHED && m->state != MEMBER_DETACHED)
+	if ((m->state != MEMBER_ATTACHED && m->state != MEMBER_DETACHED) || m->ended)
 		return;
 	session_acked(&m->session, i->ack);
 	if (i->seq && !session_take(&m->session, i))
@@ -257,13 +260,13 @@ static void on_fail(void *arg, uint32_t link)
 
 int tree_head_link(struct tree_head *t, uint32_t link)
 {
-	return relay_link_open(&t->relay, link);
+	return dvm_relay_link_open(&t->relay, link);
 }
 
 void tree_head_link_lost(struct tree_head *t, uint32_t link, const char *why)
 {
 	t->link_why = why;
-	relay_link_close(&t->relay, link, why, on_route_lost);
+	dvm_relay_link_close(&t->relay, link, why, on_route_lost);
 	t->link_why = NULL;
 }
 
@@ -281,7 +284,7 @@ int tree_head_input(struct tree_head *t, uint32_t link, const void *data, size_t
 		    const uint8_t ip[16], uint64_t now_ms)
 {
 	t->now_ms = now_ms;
-	return relay_input(&t->relay, link, data, len, ip);
+	return dvm_relay_input(&t->relay, link, data, len, ip);
 }
 
 /* ---- turns ---- */
@@ -321,19 +324,19 @@ void tree_head_turn(struct tree_head *t, uint64_t now_ms)
 
 void tree_head_flush(struct tree_head *t)
 {
-	relay_turn(&t->relay);
+	dvm_relay_turn(&t->relay);
 }
 
 /* ---- life ---- */
 
 void tree_head_init(struct tree_head *t, const struct tree_head_ops *ops, void *arg)
 {
-	static const struct relay_ops relay_ops = {
+	static const struct dvm_relay_ops relay_ops = {
 		.send = on_send, .take = on_take, .fail = on_fail,
 	};
 
 	*t = (struct tree_head){ .ops = *ops, .arg = arg };
-	relay_init(&t->relay, TREE_HEAD, &relay_ops, t);
+	dvm_relay_init(&t->relay, TREE_HEAD, &relay_ops, t);
 }
 
 void tree_head_free(struct tree_head *t)
@@ -346,5 +349,5 @@ void tree_head_free(struct tree_head *t)
 		free(m->why);
 		free(m);
 	}
-	relay_free(&t->relay);
+	dvm_relay_free(&t->relay);
 }

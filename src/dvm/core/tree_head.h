@@ -7,7 +7,7 @@
  *   ABSENT --> ATTACHED     the node is reached
  *   ATTACHED <--> DETACHED  its way is broken; it has attached again
  *   DETACHED --> LOST       not in time; or its daemon was killed: there is no way back
- *   any --> LOST            the host has given it up
+ *   any --> DETACHED        the host has given it up: it is lost in the next turn
  */
 #ifndef PMI2X_DVM_TREE_HEAD_H
 #define PMI2X_DVM_TREE_HEAD_H
@@ -25,7 +25,7 @@ struct tree_head_ops {
 	void (*attached)(void *arg, uint32_t position, const uint8_t ip[16]);
 	/* Messages of a node. */
 	void (*input)(void *arg, uint32_t position, const void *data, size_t len);
-	/* A node is lost; called in turns. */
+	/* A node that had attached is lost; called in turns. */
 	void (*lost)(void *arg, uint32_t position, const char *why);
 	/* There is no memory for messages of a link: close it. */
 	void (*fail)(void *arg, uint32_t link);
@@ -36,7 +36,7 @@ struct tree_member;
 struct tree_head {
 	struct tree_head_ops ops;
 	void *arg;
-	struct relay relay;
+	struct dvm_relay relay;
 	struct tree_member *members; /* by position */
 	struct tree_member *detached;
 	uint64_t now_ms;
@@ -51,7 +51,7 @@ int tree_head_link(struct tree_head *t, uint32_t link);
 void tree_head_link_lost(struct tree_head *t, uint32_t link, const char *why);
 /* The daemon of that node was killed, and its fork server says that no rank is left. */
 void tree_head_gone(struct tree_head *t, uint32_t link);
-/* A frame of a link, as relay_input. */
+/* A frame of a link, as dvm_relay_input. */
 int tree_head_input(struct tree_head *t, uint32_t link, const void *data, size_t len,
 		    const uint8_t ip[16], uint64_t now_ms);
 
@@ -60,8 +60,11 @@ int tree_head_send(struct tree_head *t, uint32_t position, const void *data, siz
 /* Send the addresses of its ancestors to a node with a link of its own. */
 void tree_head_parents(struct tree_head *t, uint32_t position,
 		       const struct tree_ancestor *list, uint32_t count);
-/* Give a node up: it is told to end, and nothing more is heard of it. */
-void tree_head_end(struct tree_head *t, uint32_t position);
+/*
+ * Give a node up: it is told to end, and nothing more is heard of it. The next turn reports
+ * it as lost.
+ */
+void tree_head_end(struct tree_head *t, uint32_t position, const char *why);
 /* True: the node is attached, or may attach again. */
 bool tree_head_has(const struct tree_head *t, uint32_t position);
 /* True: no node but its own is reached by a link. */

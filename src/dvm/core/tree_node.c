@@ -12,7 +12,7 @@ static void put_data(struct tree_node *t, uint64_t number, const struct dvm_byte
 		.ack = session_ack(&t->session), .data = *data,
 	};
 
-	relay_put(&t->relay, RELAY_UP, &i);
+	dvm_relay_put(&t->relay, RELAY_UP, &i);
 }
 
 static void put_kept(void *arg, uint64_t number, const struct dvm_bytes *data)
@@ -29,20 +29,20 @@ int tree_node_up(struct tree_node *t)
 		.kind = BUNDLE_ATTACH, .position = t->relay.self, .attach = ++t->attach,
 		.ack = session_ack(&t->session), .data = { no_ip, sizeof(no_ip) },
 	};
-	int rc = relay_link_open(&t->relay, RELAY_UP);
+	int rc = dvm_relay_link_open(&t->relay, RELAY_UP);
 
 	if (rc)
 		return rc;
 	t->state = TREE_ASKED;
-	relay_put(&t->relay, RELAY_UP, &i);
-	relay_tell_children(&t->relay, BUNDLE_MOVED);
+	dvm_relay_put(&t->relay, RELAY_UP, &i);
+	dvm_relay_tell_children(&t->relay, BUNDLE_MOVED);
 	return 0;
 }
 
 void tree_node_down(struct tree_node *t)
 {
 	t->state = TREE_DETACHED;
-	relay_link_close(&t->relay, RELAY_UP, "", NULL);
+	dvm_relay_link_close(&t->relay, RELAY_UP, "", NULL);
 }
 
 /* The way of this node is another one: what is on the old one may be lost. */
@@ -136,12 +136,12 @@ static void on_fail(void *arg, uint32_t link)
 
 int tree_node_child(struct tree_node *t, uint32_t child)
 {
-	return relay_link_open(&t->relay, child);
+	return dvm_relay_link_open(&t->relay, child);
 }
 
 void tree_node_child_lost(struct tree_node *t, uint32_t child, const char *why)
 {
-	relay_link_close(&t->relay, child, why, NULL);
+	dvm_relay_link_close(&t->relay, child, why, NULL);
 }
 
 void tree_node_child_gone(struct tree_node *t, uint32_t child)
@@ -151,18 +151,18 @@ void tree_node_child_gone(struct tree_node *t, uint32_t child)
 		.kind = BUNDLE_DATA, .position = child, .data = { &gone, 1 },
 	};
 
-	relay_put(&t->relay, RELAY_UP, &i);
+	dvm_relay_put(&t->relay, RELAY_UP, &i);
 }
 
 void tree_node_leave(struct tree_node *t)
 {
-	relay_tell_children(&t->relay, BUNDLE_LEAVING);
+	dvm_relay_tell_children(&t->relay, BUNDLE_LEAVING);
 }
 
 int tree_node_input(struct tree_node *t, uint32_t link, const void *data, size_t len,
 		    const uint8_t ip[16])
 {
-	return relay_input(&t->relay, link, data, len, ip);
+	return dvm_relay_input(&t->relay, link, data, len, ip);
 }
 
 int tree_node_send(struct tree_node *t, const void *data, size_t len)
@@ -180,7 +180,7 @@ int tree_node_send(struct tree_node *t, const void *data, size_t len)
 
 void tree_node_turn(struct tree_node *t)
 {
-	relay_turn(&t->relay);
+	dvm_relay_turn(&t->relay);
 }
 
 /* ---- life ---- */
@@ -188,16 +188,16 @@ void tree_node_turn(struct tree_node *t)
 void tree_node_init(struct tree_node *t, uint32_t position, const struct tree_node_ops *ops,
 		    void *arg)
 {
-	static const struct relay_ops relay_ops = {
+	static const struct dvm_relay_ops relay_ops = {
 		.send = on_send, .take = on_take, .fail = on_fail,
 	};
 
 	*t = (struct tree_node){ .ops = *ops, .arg = arg };
-	relay_init(&t->relay, position, &relay_ops, t);
+	dvm_relay_init(&t->relay, position, &relay_ops, t);
 }
 
 void tree_node_free(struct tree_node *t)
 {
-	relay_free(&t->relay);
+	dvm_relay_free(&t->relay);
 	session_free(&t->session);
 }

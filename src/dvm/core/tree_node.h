@@ -39,7 +39,7 @@ enum tree_state { TREE_DETACHED, TREE_ASKED, TREE_ATTACHED };
 struct tree_node {
 	struct tree_node_ops ops;
 	void *arg;
-	struct relay relay;
+	struct dvm_relay relay;
 	struct session session;
 	uint32_t attach; /* number of the last ATTACH */
 	enum tree_state state;
@@ -61,7 +61,7 @@ void tree_node_child_gone(struct tree_node *t, uint32_t child);
 /* This node leaves soon: its children have to attach to other processes. */
 void tree_node_leave(struct tree_node *t);
 
-/* A frame of a link, as relay_input. */
+/* A frame of a link, as dvm_relay_input. */
 int tree_node_input(struct tree_node *t, uint32_t link, const void *data, size_t len,
 		    const uint8_t ip[16]);
 /*

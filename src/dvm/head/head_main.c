@@ -107,7 +107,10 @@ static void leave(struct head_main *h)
 	if (h->ready && head_journal_is_ours(h))
 		orphans_withdraw(h);
 	head_journal_close(h);
+	if (h->tree)
+		head_tree_flush(h); /* links send nothing more below */
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
+	launch_tell_no_addresses(h);
 	if (h->head)
 		launch_kill(h, dvm_head_registered(h->head)); /* the nodes that have not come */
 	nodes_close(h);
@@ -218,12 +221,12 @@ static void note_progress(struct head_main *h)
 		stop_forget_hold(h);
 }
 
-static void on_turn(uv_prepare_t *handle)
+static void turn(struct head_main *h)
 {
-	struct head_main *h = handle->data;
-
 	if (h->head)
 		note_progress(h);
+	if (h->tree)
+		head_tree_turn(h);
 	if (h->leaving || !h->head)
 		return;
 	launch_turn(h); /* first the next head can find a node, then the node gets tasks */
@@ -231,6 +234,15 @@ static void on_turn(uv_prepare_t *handle)
 	head_journal_turn(h);
 	orphans_turn(h);
 	stop_turn(h);
+}
+
+static void on_turn(uv_prepare_t *handle)
+{
+	struct head_main *h = handle->data;
+
+	turn(h);
+	if (h->tree)
+		head_tree_flush(h);
 }
 
 /* ---- life ---- */
@@ -308,6 +320,7 @@ static int begin_with(struct head_main *h, uint32_t adopted)
 	options.unheard = h->unheard;
 	set_head_lease(h, &options);
 	rc = make_head(h, h->settings, &options);
+	rc = rc ? rc : head_tree_open(h);
 	rc = rc ? rc : names_open(h);
 	rc = rc ? rc : clients_open(h);
 	rc = rc ? rc : nodes_open(h);
@@ -347,7 +360,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	uint32_t number = 0;
 	bool ok = true;
 
-	if (strchr("NgpmwWkKr", option))
+	if (strchr("NgpmwWkKrt", option))
 		ok = decimal_u32(value, 0, INT32_MAX, &number);
 	switch (option) {
 	case 'n': s->main.name = s->head.name = value; break;
@@ -374,6 +387,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'T': s->main.journal.take_over = true; break;
 	case 'g': s->head.grace_ms = s->main.grace_ms = number; break;
 	case 'w': s->main.within_ms = number; break;
+	case 't': s->main.width = number; break;
 	case 'W': s->main.orphan_s = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
@@ -401,7 +415,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:SEPI:")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:t:m:o:c:k:K:r:SEPI:")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->main.name && s->main.dir && s->main.lock && s->main.nodes &&
@@ -438,6 +452,7 @@ int main(int argc, char **argv)
 		loop_run(h.loop);
 	head_journal_free(&h);
 	former_free(&h);
+	head_tree_free(&h);
 	leave_place(&h);
 	return rc ? 1 : h.status;
 }

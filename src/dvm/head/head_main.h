@@ -42,6 +42,7 @@ struct head_options {
 	const char *lock;       /* a descriptor's number that has its lock (rundir.h) */
 	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
+	uint32_t width;         /* of the tree of control; 0: a star */
 	uint32_t relative;      /* of the job's nodes, the first that is this one's */
 	bool ends;              /* with its last client */
 	bool share;             /* other DVMs of the job may be on its nodes */
@@ -58,6 +59,7 @@ struct head_options {
 };
 
 struct settings;
+struct head_tree;
 struct node_link;
 struct orphan;
 struct client;
@@ -115,6 +117,7 @@ struct head_main {
 	struct welcome welcome;
 	struct handshake_self self;
 	struct listener *nodes_listener, *clients_listener;
+	struct head_tree *tree;    /* NULL: a star */
 	struct node_link **links;  /* by position; NULL: none that is proved */
 	uint32_t links_room;       /* how many positions it has */
 	uint32_t nlinks;           /* of those that are not NULL */
@@ -179,6 +182,8 @@ int nodes_make_room(struct head_main *h, uint32_t positions);
 /* True: there is a daemon at this position or a later one. */
 bool nodes_any(const struct head_main *h, uint32_t first);
 void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len);
+/* Send a frame over the link of a node itself. */
+void nodes_send_frame(struct head_main *h, uint32_t position, const void *data, size_t len);
 void nodes_break(struct head_main *h, uint32_t position, const char *why);
 /* Connect to a daemon that waits for a head. 0, and orphans_answer is told; or errno. */
 int nodes_call(struct head_main *h, uint32_t position,
@@ -190,6 +195,35 @@ int nodes_call_to_end(struct head_main *h, uint32_t position,
 void nodes_end(struct head_main *h, uint32_t first);
 /* Send nothing any more after what is queued. */
 void nodes_close(struct head_main *h);
+
+/* ---- head_tree.c: only with h->tree, but for the first two and the last one ---- */
+
+/* Make h->tree unless the nodes are a star. 0 or -ENOMEM. */
+int head_tree_open(struct head_main *h);
+void head_tree_free(struct head_main *h);
+/* A node has connected to the head itself; 0 or -ENOMEM. Or that link has ended. */
+int head_tree_link(struct head_main *h, uint32_t position);
+void head_tree_link_lost(struct head_main *h, uint32_t position, const char *why);
+/* A frame of that link. 0, or a negative errno: it has to end. */
+int head_tree_frame(struct head_main *h, uint32_t position, const struct payload *body,
+		    const uint8_t ip[16]);
+void head_tree_send(struct head_main *h, uint32_t position, const void *data, size_t len);
+/* Tell a node to end. True: no other node is reached by its link. */
+bool head_tree_end(struct head_main *h, uint32_t position, const char *why);
+/* True: there is a daemon at this position. */
+bool head_tree_has(const struct head_main *h, uint32_t position);
+/*
+ * The text with the addresses of the nodes that may have children among `nodes`; free() it.
+ * NULL: no memory.
+ */
+char *head_tree_addresses(const struct head_main *h, uint32_t nodes);
+/* True: daemons that start get them at once. */
+bool head_tree_knows_addresses(const struct head_main *h);
+/* Before a turn of the head, and after it. */
+void head_tree_turn(struct head_main *h);
+void head_tree_flush(struct head_main *h);
+/* When the next turn is due, as dvm_time.ms, or UINT64_MAX. */
+uint64_t head_tree_deadline(const struct head_main *h);
 
 /* ---- names.c ---- */
 
@@ -315,6 +349,10 @@ void ends_close(struct head_main *h);
 
 /* 0 or a negative errno. */
 int launch_daemons(struct head_main *h);
+/* Send daemons that wait for the addresses of their parents these. */
+void launch_tell_addresses(struct head_main *h);
+/* This head leaves: they get none. */
+void launch_tell_no_addresses(struct head_main *h);
 /* All are up: what srun has said while no daemon had anything to say need not be kept. */
 void launch_ready(struct head_main *h);
 /* A daemon has gone before all nodes were up: fail when its words are in the log. */

@@ -47,6 +47,9 @@ struct daemon_process {
 	uv_pipe_t input;
 	uv_write_t write;
 	char *text;      /* standard input */
+	uv_write_t write_more;
+	char *more;      /* what follows the text: addresses of relays */
+	bool waits;      /* for these */
 	bool running;
 	unsigned open;   /* of process and input */
 	struct daemon_process *prev, *next;
@@ -62,22 +65,72 @@ static void on_closed(uv_handle_t *handle)
 	free(d);
 }
 
-static void on_input_closed(uv_handle_t *input)
+static void forget_text(struct daemon_process *d)
 {
-	struct daemon_process *d = input->data;
-
 	if (d->text)
 		explicit_bzero(d->text, strlen(d->text));
 	free(d->text);
 	d->text = NULL;
+}
+
+static void on_input_closed(uv_handle_t *input)
+{
+	struct daemon_process *d = input->data;
+
+	forget_text(d);
+	free(d->more);
+	d->more = NULL;
 	on_closed(input);
+}
+
+static void close_input(struct daemon_process *d)
+{
+	d->waits = false;
+	if (!uv_is_closing((uv_handle_t *)&d->input))
+		uv_close((uv_handle_t *)&d->input, on_input_closed);
 }
 
 static void on_told(uv_write_t *write, int status)
 {
 	struct daemon_process *d = write->data;
 
-	uv_close((uv_handle_t *)&d->input, on_input_closed);
+	forget_text(d);
+	if (status || (!d->waits && !d->more))
+		close_input(d);
+}
+
+static void on_told_more(uv_write_t *write, int status)
+{
+	close_input(write->data);
+}
+
+static void tell_more(struct daemon_process *d)
+{
+	uv_buf_t text;
+
+	d->waits = false;
+	d->more = head_tree_addresses(d->head, d->head->options.nodes);
+	text = uv_buf_init(d->more, d->more ? (unsigned)strlen(d->more) : 0);
+	if (!d->more || uv_write(&d->write_more, (uv_stream_t *)&d->input, &text, 1, on_told_more))
+		close_input(d);
+}
+
+void launch_tell_addresses(struct head_main *h)
+{
+	struct daemon_process *d;
+
+	DL_FOREACH(h->daemons, d)
+		if (d->waits)
+			tell_more(d);
+}
+
+void launch_tell_no_addresses(struct head_main *h)
+{
+	struct daemon_process *d;
+
+	DL_FOREACH(h->daemons, d)
+		if (d->waits)
+			close_input(d);
 }
 
 /* ---- those that end too early ---- */
@@ -170,6 +223,8 @@ static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
 
 	d->running = false;
 	h->ndaemons--;
+	if (d->waits)
+		close_input(d);
 	if (!h->leaving && (!h->ready || d->first >= dvm_head_registered(h->head)))
 		ended_early(h, code, signal);
 	uv_close((uv_handle_t *)process, on_closed);
@@ -283,8 +338,28 @@ static int tell(struct head_main *h, struct daemon_process *d, int rc)
 	else
 		rc = uv_write(&d->write, (uv_stream_t *)&d->input, &text, 1, on_told);
 	if (rc)
-		uv_close((uv_handle_t *)&d->input, on_input_closed);
+		close_input(d);
 	return rc;
+}
+
+/* To be freed; NULL: no memory. `waits`: addresses of relays follow. */
+static char *make_text(struct head_main *h, uint32_t first, bool *waits)
+{
+	char *text, *more, *both = NULL;
+
+	h->welcome.first = h->options.local ? 0 : first;
+	text = welcome_format(&h->welcome);
+	h->welcome.first = 0;
+	*waits = h->tree && !head_tree_knows_addresses(h);
+	if (!h->tree || *waits || !text)
+		return text;
+	more = head_tree_addresses(h, dvm_head_positions(h->head));
+	if (!more || asprintf(&both, "%s%s", text, more) < 0)
+		both = NULL;
+	explicit_bzero(text, strlen(text));
+	free(text);
+	free(more);
+	return both;
 }
 
 /* The limits are for ranks, too. */
@@ -315,10 +390,8 @@ static int spawn(struct head_main *h, uint32_t first, char **argv, char **env)
 		.stdio_count = 3, .exit_cb = on_daemon_exit,
 	};
 
-	h->welcome.first = h->options.local ? 0 : first;
 	if (d)
-		d->text = welcome_format(&h->welcome);
-	h->welcome.first = 0;
+		d->text = make_text(h, first, &d->waits);
 	if (!d || !d->text) {
 		free(d);
 		return -ENOMEM;
@@ -328,7 +401,7 @@ static int spawn(struct head_main *h, uint32_t first, char **argv, char **env)
 	d->open = 2;
 	DL_APPEND(h->daemons, d);
 	uv_pipe_init(loop_uv(h->loop), &d->input, 0);
-	d->process.data = d->input.data = d->write.data = d;
+	d->process.data = d->input.data = d->write.data = d->write_more.data = d;
 	stdio[0].data.stream = (uv_stream_t *)&d->input;
 	return tell(h, d, spawn_with_limits(h, d, &options));
 }

@@ -53,6 +53,13 @@ static void forget(struct node_link *n)
 	h->hooks->check_left(h);
 }
 
+/* The daemon of the link has another one to this head. */
+static void replace(struct node_link *old)
+{
+	head_tree_link_lost(old->head, old->position, "the daemon has connected again");
+	forget(old);
+}
+
 static void have(struct node_link *n)
 {
 	strangers_leave(&n->head->strangers, &n->stranger);
@@ -65,13 +72,18 @@ static void take_node(struct node_link *n, uint32_t position)
 {
 	struct head_main *h = n->head;
 
-	if (position >= dvm_head_positions(h->head) || h->links[position]) {
+	if (position >= dvm_head_positions(h->head) || (h->links[position] && !h->tree)) {
 		forget(n);
 		return;
 	}
+	if (h->links[position])
+		replace(h->links[position]);
 	n->position = position;
 	have(n);
-	dvm_head_node_address(h->head, position, link_source(n->link));
+	if (!h->tree)
+		dvm_head_node_address(h->head, position, link_source(n->link));
+	else if (head_tree_link(h, position))
+		link_finish(n->link);
 }
 
 static void tell_to_end(struct node_link *n)
@@ -149,6 +161,13 @@ static int answer_lease(struct node_link *n, const struct payload *body)
 		link_send_bytes(n->link, FRAME_CONTROL_DOWN, body->data, body->len) : 0;
 }
 
+static int take_tree_frame(struct node_link *n, const struct payload *body)
+{
+	int rc = head_tree_frame(n->head, n->position, body, link_source(n->link));
+
+	return n->broken ? -EPROTO : rc;
+}
+
 static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)
 {
@@ -163,6 +182,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return take_gone(n, body);
 	if (!h->head)
 		return answer_lease(n, body);
+	if (h->tree)
+		return take_tree_frame(n, body);
 	if (dvm_msg_is_lease(body->data, body->len)) /* a slow disk may have delayed it */
 		uv_update_time(loop_uv(h->loop));
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
@@ -188,6 +209,10 @@ static void lost(struct node_link *n, const char *why)
 
 	if (!h->head) {
 		h->unheard = true; /* it answered this head's call, and its ranks may run */
+		return;
+	}
+	if (h->tree) {
+		head_tree_link_lost(h, n->position, why);
 		return;
 	}
 	if (!h->ready && !h->norphans) {
@@ -231,7 +256,7 @@ static void on_end(void *arg, struct link *l, int error)
 	if (is_node)
 		lost(n, why);
 	forget(n);
-	if (is_node)
+	if (is_node && !h->tree)
 		ends_begin(h, position); /* which may end this head */
 	if (error == -EPROTONOSUPPORT && !is_client)
 		refuse_version(h);
@@ -397,14 +422,14 @@ int nodes_make_room(struct head_main *h, uint32_t positions)
 bool nodes_any(const struct head_main *h, uint32_t first)
 {
 	for (uint32_t i = first; i < h->links_room; i++)
-		if (h->links[i])
+		if (h->links[i] || (h->tree && head_tree_has(h, i)))
 			return true;
 	return false;
 }
 
 /* ---- sending ---- */
 
-void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len)
+void nodes_send_frame(struct head_main *h, uint32_t position, const void *data, size_t len)
 {
 	struct node_link *n = h->links[position];
 
@@ -412,14 +437,24 @@ void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t
 		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, data, len);
 }
 
+void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len)
+{
+	if (h->tree)
+		head_tree_send(h, position, data, len);
+	else
+		nodes_send_frame(h, position, data, len);
+}
+
 void nodes_break(struct head_main *h, uint32_t position, const char *why)
 {
 	struct node_link *n = h->links[position];
+	bool all = !h->tree || head_tree_end(h, position, why);
 
-	if (!n || n->broken)
+	if (!n || n->broken || !all)
 		return;
 	n->broken = why;
-	tell_to_end(n);
+	if (!h->tree)
+		tell_to_end(n);
 	link_finish(n->link);
 }
 

@@ -89,6 +89,8 @@ void stop_turn(struct head_main *h)
 {
 	uint64_t at = dvm_head_deadline(h->head), now = head_now(h).ms;
 
+	if (head_tree_deadline(h) < at)
+		at = head_tree_deadline(h);
 	if (h->growing && h->grow_until < at)
 		at = h->grow_until;
 	if (at == UINT64_MAX)

@@ -35,7 +35,9 @@ struct dvmd {
 	uint32_t next_head;
 	uint64_t begun_ms; /* when the first address was tried, by the loop's clock */
 	bool try_again;    /* an address may answer later */
-	struct link *head;
+	struct link *head; /* or to the parent, in a tree */
+	struct dvmd_tree *tree;   /* NULL: a star; tree_link.h */
+	struct dvmd_tree *former; /* ... that was left for another head */
 	struct channel *channel; /* to the zygote */
 	struct dvm_node *node;
 	struct buf for_zygote;   /* sent with the next EXEC, or at the end of a turn */
@@ -126,6 +128,14 @@ bool dvmd_outlives_head(const struct dvmd *d);
 void dvmd_wait_for_head(struct dvmd *d);
 /* Callback of the mesh: take over the link to another head. */
 void dvmd_other_head(void *arg, struct link *l);
+/* Connecting to the head has failed for good, or its link has ended. */
+void dvmd_lose_head(struct dvmd *d, int error);
+/* A frame of the head. */
+void dvmd_head_says(struct dvmd *d, const void *data, size_t len);
+/* Send messages to the head, by whatever way. 0 or a negative errno. */
+int dvmd_send_head(struct dvmd *d, const void *data, size_t len);
+/* The zygote takes over the link d->head if this process is killed: zygote.h. */
+void dvmd_hand_link_on(const struct dvmd *d);
 /* Callbacks of the lease's timer. */
 void dvmd_ask_for_lease(void *arg, uint64_t now_ms);
 void dvmd_lease_over(void *arg, uint64_t late_ms);

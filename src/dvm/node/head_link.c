@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dvm/core/dvm_msg.h"
+#include "dvm/node/tree_link.h"
 
 #define CONNECT_MS 10000 /* for an address, until the head has proved itself */
 #define AGAIN_MS 1000    /* between two tries of all addresses */
@@ -35,18 +36,27 @@ void dvmd_ask_for_lease(void *arg, uint64_t now_ms)
 
 	buf_init_in(&b, room, sizeof(room));
 	if (d->head && !dvm_msg_pack(&b, &m))
-		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, b.data, b.len);
+		(void)dvmd_send_head(d, b.data, b.len);
+	if (d->tree)
+		dvmd_tree_try_another(d, now_ms);
+}
+
+int dvmd_send_head(struct dvmd *d, const void *data, size_t len)
+{
+	if (d->tree)
+		return dvmd_tree_send(d, data, len);
+	return d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : -ENOTCONN;
 }
 
 /* False: the frame is another message. */
-static bool take_lease(struct dvmd *d, const struct payload *body)
+static bool take_lease(struct dvmd *d, const void *data, size_t len)
 {
 	struct dvm_msg m;
 	struct cursor c;
 
-	if (!dvm_msg_is_lease(body->data, body->len))
+	if (!dvm_msg_is_lease(data, len))
 		return false;
-	cursor_init(&c, body->data, body->len);
+	cursor_init(&c, data, len);
 	if (!dvm_msg_unpack(&c, &m))
 		lease_timer_answered(&d->lease, m.lease.sent_ms);
 	return true;
@@ -74,23 +84,26 @@ static void on_proved(void *arg, struct link *l)
 		dvmd_die(d, "cannot start pmi2x-dvm-zygote: %s", strerror(-rc));
 }
 
+void dvmd_head_says(struct dvmd *d, const void *data, size_t len)
+{
+	if (take_lease(d, data, len))
+		return;
+	if (dvm_msg_for_pmi(data, len)) {
+		if (d->tasks)
+			tasks_head_says(d->tasks, data, len);
+		return;
+	}
+	if (d->node && dvm_node_input(d->node, data, len, dvmd_now()))
+		d->leaves = true;
+	dvmd_node_changed(d);
+}
+
 static int on_head_says(void *arg, struct link *l, enum frame_type type,
 			struct payload *body)
 {
-	struct dvmd *d = arg;
-
 	if (type != FRAME_CONTROL_DOWN)
 		return -EPROTO;
-	if (take_lease(d, body))
-		return 0;
-	if (dvm_msg_for_pmi(body->data, body->len)) {
-		if (d->tasks)
-			tasks_head_says(d->tasks, body->data, body->len);
-		return 0;
-	}
-	if (d->node && dvm_node_input(d->node, body->data, body->len, dvmd_now()))
-		d->leaves = true;
-	dvmd_node_changed(d);
+	dvmd_head_says(arg, body->data, body->len);
 	return 0;
 }
 
@@ -113,6 +126,9 @@ static void on_orphan(uv_timer_t *timer)
 /* Requests of tasks to the head fail. */
 static void leave_head(struct dvmd *d)
 {
+	dvmd_tree_close(d);
+	d->former = d->tree ? d->tree : d->former;
+	d->tree = NULL;
 	link_close(d->head);
 	d->head = NULL;
 	d->joined = false;
@@ -130,6 +146,18 @@ void dvmd_wait_for_head(struct dvmd *d)
 	uv_timer_start(&d->orphan, on_orphan, left < ms ? left : ms, 0);
 }
 
+void dvmd_lose_head(struct dvmd *d, int error)
+{
+	if (!d->channel)
+		dvmd_die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+	else if (dvmd_outlives_head(d))
+		dvmd_wait_for_head(d);
+	else if (error)
+		dvmd_die(d, "the head is lost: %s", link_strerror(error));
+	else
+		dvmd_finish(d, 0);
+}
+
 static void on_head_end(void *arg, struct link *l, int error)
 {
 	struct dvmd *d = arg;
@@ -140,12 +168,8 @@ static void on_head_end(void *arg, struct link *l, int error)
 		dvmd_finish(d, 0);
 	else if (!d->channel)
 		dvmd_connect_next(d, error);
-	else if (dvmd_outlives_head(d))
-		dvmd_wait_for_head(d);
-	else if (error)
-		dvmd_die(d, "the head is lost: %s", link_strerror(error));
 	else
-		dvmd_finish(d, 0);
+		dvmd_lose_head(d, error);
 }
 
 static void on_head_drained(void *arg, struct link *l)
@@ -163,7 +187,10 @@ static void on_try_again(uv_timer_t *timer)
 	struct dvmd *d = timer->data;
 
 	d->next_head = 0;
-	dvmd_connect_next(d, 0);
+	if (d->tree)
+		dvmd_tree_connect(d);
+	else
+		dvmd_connect_next(d, 0);
 }
 
 /* A living head may be out of reach, or have too many callers, for a moment. */
@@ -181,30 +208,38 @@ static void wait_to_try_again(struct dvmd *d, int error)
 	if (d->try_again && tried < d->welcome.within_ms)
 		uv_timer_start(&d->orphan, on_try_again, AGAIN_MS, 0);
 	else
-		dvmd_die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+		dvmd_lose_head(d, error);
 }
 
-void dvmd_connect_next(struct dvmd *d, int error)
+/* 0, or the error of the last address. */
+static int dial_head(struct dvmd *d, int error)
 {
 	const struct link_options options = {
 		.handshake_ms = CONNECT_MS, .dead_peer_ms = d->welcome.peer_ms,
 	};
 
-	d->try_again |= may_answer_yet(error);
 	while (d->next_head < d->welcome.nheads) {
 		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
 				     HANDSHAKE_SRUN,
 				     &d->welcome.heads[d->next_head++], &options,
 				     &head_ops, d);
 		if (!error)
-			return;
+			return 0;
 		d->try_again |= may_answer_yet(error);
 	}
+	return error;
+}
+
+void dvmd_connect_next(struct dvmd *d, int error)
+{
+	d->try_again |= may_answer_yet(error);
+	error = d->tree ? dvmd_tree_dial(d, error) : dial_head(d, error);
+	if (!error || (d->tree && (d->head || d->leaves || d->ended)))
+		return; /* in a tree, an older link goes on, or none is needed */
 	wait_to_try_again(d, error);
 }
 
-/* The zygote takes over the link if this process is killed: zygote.h. */
-static void hand_link_on(const struct dvmd *d)
+void dvmd_hand_link_on(const struct dvmd *d)
 {
 	const struct passed_fds fds = { .count = 1, .fds = { link_fd(d->head) } };
 	static const char message = DVM_HEAD_LINK;
@@ -224,6 +259,6 @@ void dvmd_other_head(void *arg, struct link *l)
 	leave_head(d);
 	d->head = l;
 	link_hand_over(l, &head_ops, d);
-	hand_link_on(d);
+	dvmd_hand_link_on(d);
 	uv_timer_stop(&d->orphan);
 }

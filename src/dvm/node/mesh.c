@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "dvm/common/bootstrap.h"
+#include "dvm/core/bundle.h"
 #include "libio/fd.h"
 #include "libio/link.h"
 #include "libio/listener.h"
@@ -122,14 +123,25 @@ static struct pool_link *new_link(struct pool *p, uint32_t node)
 
 /* ---- receiving ---- */
 
-static void give_away(struct pool_link *l)
+static struct link *give_away(struct pool_link *l)
 {
 	struct link *link = l->link;
-	struct pool *p = l->pool;
 
 	l->link = NULL;
 	drop(l);
-	p->ops.head(p->arg, link);
+	return link;
+}
+
+/* True: the link is that of a child, and is not this object's any more. */
+static bool take_child(struct pool_link *l, enum frame_type type, struct payload *body)
+{
+	struct pool *p = l->pool;
+
+	if (l->calls || l->node == NODE_NONE || find_way(p, l->node) == l || !p->ops.child ||
+	    type != FRAME_CONTROL_UP || !bundle_is(body->data, body->len))
+		return false;
+	p->ops.child(p->arg, give_away(l), body);
+	return true;
 }
 
 static void on_proved(void *arg, struct link *link)
@@ -142,11 +154,8 @@ static void on_proved(void *arg, struct link *link)
 	l->calls = l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_SRUN;
 	if (l->calls)
 		return;
-	if (l->node == NODE_NONE) {
+	if (l->node == NODE_NONE) /* its first message says that it is a link of the mesh */
 		l->node = link_peer(link)->position;
-		if (!find_way(p, l->node))
-			HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
-	}
 	for (size_t i = 0; i < l->nqueue; i++) /* an error ends the link */
 		link_send_front(link, l->queue[i].front, &l->queue[i].body);
 	drop_queue(l);
@@ -160,17 +169,20 @@ static int on_frame(void *arg, struct link *link, enum frame_type type,
 		    struct payload *body)
 {
 	struct pool_link *l = arg;
+	struct pool *p = l->pool;
 	struct dvm_msg m;
 	struct cursor c;
 
+	if (take_child(l, type, body))
+		return 0;
 	cursor_init(&c, body->data, body->len);
 	if (!l->calls || type != FRAME_CONTROL_DOWN || dvm_msg_unpack(&c, &m) ||
 	    m.type != DVM_CALL)
 		return -EPROTO;
-	if (m.call.epoch < l->pool->epoch)
+	if (m.call.epoch < p->epoch)
 		return -ESTALE;
-	l->pool->epoch = m.call.epoch;
-	give_away(l);
+	p->epoch = m.call.epoch;
+	p->ops.head(p->arg, give_away(l));
 	return 0;
 }
 
@@ -178,6 +190,7 @@ static int on_message(void *arg, struct link *link, const void *head,
 		      size_t head_len, struct payload *body)
 {
 	struct pool_link *l = arg;
+	struct pool *p = l->pool;
 	struct pool_frame f;
 	struct cursor c;
 
@@ -190,7 +203,9 @@ static int on_message(void *arg, struct link *link, const void *head,
 	f.head = unpack_raw(&c, f.head_len);
 	if (!cursor_ok(&c) || f.type >= FRAME_TYPES)
 		return -EPROTO;
-	return l->pool->ops.frame(l->pool->arg, l->node, &f, body);
+	if (!find_way(p, l->node))
+		HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
+	return p->ops.frame(p->arg, l->node, &f, body);
 }
 
 /* The network has failed, perhaps for a moment; the daemon there may live. */

@@ -48,6 +48,11 @@ struct pool_ops {
 	 * callee's: see link_hand_over.
 	 */
 	void (*head)(void *arg, struct link *l);
+	/*
+	 * The daemon of another node sends a bundle (core/bundle.h), its first frame: this
+	 * node is to be its parent. The link is the callee's. NULL: this ends the link.
+	 */
+	void (*child)(void *arg, struct link *l, struct payload *body);
 };
 
 struct pool_options {

@@ -14,6 +14,7 @@
 
 #include <utlist.h>
 
+#include "dvm/node/tree_link.h"
 #include "libio/clock.h"
 #include "libio/fd.h"
 #include "libio/proc_stat.h"
@@ -126,14 +127,16 @@ static void on_send(void *arg, const void *data, size_t len)
 		return; /* the message was for an earlier head */
 	if (!d->joined)
 		dvmd_join(d);
-	if (d->head)
-		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, data, len);
+	if (dvmd_send_head(d, data, len) == -ENOMEM)
+		d->leaves = true;
 }
 
 static bool on_takes_output(void *arg)
 {
 	const struct dvmd *d = arg;
 
+	if (d->tree && !dvmd_tree_is_attached(d))
+		return false;
 	return !d->head || !link_queued(d->head);
 }
 

@@ -23,6 +23,7 @@
 #include "dvm/common/self_path.h"
 #include "dvm/common/strays.h"
 #include "dvm/node/claim.h"
+#include "dvm/node/tree_link.h"
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
@@ -46,6 +47,7 @@ void dvmd_leave_others(struct dvmd *d)
 void dvmd_finish(struct dvmd *d, int status)
 {
 	d->status = status;
+	dvmd_tree_close(d);
 	if (d->head)
 		link_close(d->head);
 	d->head = NULL;
@@ -118,6 +120,7 @@ static int open_pool(struct dvmd *d)
 {
 	static const struct pool_ops ops = {
 		.frame = on_pool_frame, .lost = on_pool_lost, .head = dvmd_other_head,
+		.child = dvmd_tree_child,
 	};
 
 	const struct pool_options options = {
@@ -203,13 +206,17 @@ static int begin(struct dvmd *d)
 	secret_forget(&d->welcome.secret);
 	rc = open_pool(d);
 	rc = rc ? rc : open_pmix(d);
+	rc = rc || !d->tree ? rc : dvmd_tree_begin(d);
 	pool = d->pool;
 	d->begun_ms = uv_now(loop_uv(d->loop));
-	if (!rc)
+	if (!rc && d->tree)
+		dvmd_tree_connect(d);
+	else if (!rc)
 		dvmd_connect_next(d, 0);
 	loop_run(d->loop);
 	loop_destroy(d->loop);
 	dvmd_free_node(d);
+	dvmd_tree_free(d);
 	tasks_destroy(d->tasks);
 	pmix_hub_destroy(d->pmix);
 	(void)dvmd_end_ranks(d);
@@ -256,7 +263,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	d.self.position += d.welcome.first;
-	rc = begin(&d);
+	rc = d.welcome.width ? dvmd_tree_open(&d) : 0;
+	rc = rc ? rc : begin(&d);
 	if (rc)
 		fprintf(stderr, "pmi2x-dvmd on %s: %s\n", d.name, strerror(-rc));
 	secret_forget(&d.self.secret);

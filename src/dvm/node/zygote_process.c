@@ -15,6 +15,7 @@
 #include "dvm/common/strays.h"
 #include "dvm/core/dvm_msg.h"
 #include "dvm/zygote/zygote.h"
+#include "dvm/node/tree_link.h"
 #include "libio/clock.h"
 
 #define GONE_MS 2000 /* for the head to hear that no rank is left */
@@ -52,12 +53,12 @@ static void tell_gone(struct dvmd *d)
 {
 	static const char message = DVM_GONE;
 
-	d->ended = true;
-	dvm_node_send_rest(d->node);
-	if (!d->head || link_send_bytes(d->head, FRAME_CONTROL_UP, &message, 1)) {
+	if (!d->head || dvmd_send_head(d, &message, 1)) {
 		dvmd_finish(d, 0);
 		return;
 	}
+	if (d->tree)
+		dvmd_tree_flush(d);
 	uv_timer_start(&d->orphan, on_told_gone, GONE_MS, 0);
 	link_finish(d->head);
 }
@@ -68,10 +69,16 @@ static void on_zygote_end(void *arg, int error)
 	struct dvmd *d = arg;
 
 	dvmd_leave_others(d);
-	if (dvmd_end_ranks(d))
-		tell_gone(d);
-	else
+	if (!dvmd_end_ranks(d)) {
 		dvmd_finish(d, 1);
+		return;
+	}
+	d->ended = true;
+	dvm_node_send_rest(d->node);
+	if (d->tree)
+		dvmd_tree_leave(d, tell_gone);
+	else
+		tell_gone(d);
 }
 
 static void on_late(uv_timer_t *timer)
@@ -134,8 +141,7 @@ static int on_task_says_head(void *arg, const void *data, size_t len)
 {
 	struct dvmd *d = arg;
 
-	return d->head && d->joined ?
-	       link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : -ENOTCONN;
+	return d->joined ? dvmd_send_head(d, data, len) : -ENOTCONN;
 }
 
 static bool on_task_names(void *arg, uint32_t node, char out[DVM_TEXT_MAX])

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dvm/core/dvm_msg.h"
+#include "dvm/core/bundle.h"
 #include "dvm/node/mesh.h"
 #include "libio/listener.h"
 #include "libio/protocol.h"
@@ -20,6 +21,7 @@ struct bed {
 	struct handshake_self node, head;
 	struct pool *pool;
 	uint32_t given; /* links to heads, that are the daemon's now */
+	uint32_t children; /* links of children, the same */
 	uint32_t lost;  /* times that the other daemon was */
 	uint32_t logs;
 	struct log_hook log;
@@ -59,6 +61,14 @@ static void on_head(void *arg, struct link *l)
 	((struct bed *)arg)->given++;
 }
 
+static void on_child(void *arg, struct link *l, struct payload *body)
+{
+	assert_int_equal(link_peer(l)->position, OTHER);
+	assert_true(bundle_is(body->data, body->len));
+	link_close(l);
+	((struct bed *)arg)->children++;
+}
+
 static void on_log(void *arg, enum log_level level, const char *text)
 {
 	((struct bed *)arg)->logs++;
@@ -80,7 +90,7 @@ static void bed_destroy(void *bed)
 
 static struct bed *bed_create_retry(uint32_t retry_ms)
 {
-	static const struct pool_ops ops = { on_frame, on_lost, on_head };
+	static const struct pool_ops ops = { on_frame, on_lost, on_head, on_child };
 	const struct pool_options options = { .local = true, .retry_ms = retry_ms };
 	struct bed *b = calloc(1, sizeof(*b));
 
@@ -168,6 +178,33 @@ TEST(head_that_does_not_say_which_it_is_is_refused)
 
 	assert_false(call(b, &(struct dvm_msg){ .type = DVM_STOP, .stop.now = true }));
 	assert_true(call_of(b, 1));
+}
+
+static void send_bundle(void *arg, struct link *l)
+{
+	static const uint8_t bundle[] = { DVM_BUNDLE };
+
+	assert_int_equal(link_send_bytes(l, FRAME_CONTROL_UP, bundle, sizeof(bundle)), 0);
+}
+
+TEST(daemon_that_sends_a_bundle_first_becomes_a_child)
+{
+	static const struct link_ops ops = {
+		.proved = send_bundle, .frame = nothing_comes, .end = on_end,
+	};
+	static const struct link_options options = { .handshake_ms = 60000, .dead_peer_ms = 60000 };
+	struct bed *b = bed_create();
+	const struct sockaddr_storage to = loopback(pool_port(b->pool));
+	struct caller c = { .bed = b };
+
+	assert_int_equal(link_connect(&c.link, loop_uv(b->loop), &b->other, NODE, &to, &options,
+				      &ops, &c), 0);
+	while (!b->children && !c.ended)
+		uv_run(loop_uv(b->loop), UV_RUN_ONCE);
+	if (c.link)
+		link_close(c.link);
+	assert_int_equal(b->children, 1);
+	assert_int_equal(b->lost, 0);
 }
 
 /* ---- the other daemon ---- */

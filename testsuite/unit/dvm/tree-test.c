@@ -461,7 +461,7 @@ TEST(messages_cross_all_levels)
 	}
 	settle(b);
 	assert_all_came(b);
-	assert_int_equal(relay_children(&b->head.relay), 2);
+	assert_int_equal(dvm_relay_children(&b->head.relay), 2);
 	close_bed(b);
 }
 
@@ -530,7 +530,7 @@ TEST(relay_that_moves_below_its_parent_takes_its_children_along)
 	connect_to(b, &b->hosts[2], 0);
 	settle(b);
 	assert_all_came(b);
-	assert_int_equal(relay_children(&b->head.relay), 2);
+	assert_int_equal(dvm_relay_children(&b->head.relay), 2);
 	assert_true(tree_head_leads_nowhere(&b->head, 5));
 	assert_false(tree_head_leads_nowhere(&b->head, 0));
 	close_bed(b);

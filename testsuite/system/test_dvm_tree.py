@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm with a tree of control: up --width."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from dvms import dvm, env, living, status, there, wait_until
+
+__all__ = ["dvm", "env", "there"]
+
+
+@pytest.fixture
+def up(dvm, env):
+    """Start a DVM of this many nodes, which leaves nothing behind."""
+
+    def start(nodes, width, *options):
+        dvm("up", "--local", str(nodes), "--slots", "2", "--width", str(width), *options).ok()
+        return dvm
+
+    yield start
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def processes(env, name):
+    """Process numbers of daemons or fork servers, by the position of their nodes."""
+    found = {}
+    for pid, comm in living(env["PMI2X_DVM_DIR"]).items():
+        if comm == name:
+            with contextlib.suppress(OSError):
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                node = next(w for w in words if w.startswith(b"local"))
+                found[int(node[5:])] = pid
+    return found
+
+
+def states(dvm):
+    return [node["state"] for node in status(dvm)["nodes"]]
+
+
+def links_of(pid):
+    """Established connections of a process."""
+    inodes = set()
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            inodes.add(os.readlink(fd))
+        except OSError:
+            continue
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return sum(f"socket:[{w[9]}]" in inodes for w in map(str.split, lines) if w[3] == "01")
+
+
+def read_log(env):
+    return "".join(p.read_text() for p in pathlib.Path(env["PMI2X_DVM_DIR"]).rglob("log"))
+
+
+def head_of(env):
+    return next(p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvm-head")
+
+
+def run_on_all(dvm, nodes):
+    """A task on each node: the names of the nodes."""
+    out = dvm("run", "-N", str(nodes), "-n", str(nodes), "printenv", "PMI2X_DVM_TASK").ok()
+    assert len(out.stdout.split()) == nodes
+
+
+def test_head_has_links_to_its_children_only(up, env):
+    dvm = up(21, 4)
+    run_on_all(dvm, 21)
+    wait_until(lambda: links_of(head_of(env)) == 4)
+    dvm("down").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert read_log(env) == ""
+
+
+def start_tasks(prefix, env, report, count, work):
+    return subprocess.Popen(
+        [
+            prefix / "bin/pmi2x-dvm", "submit", "--wait", "--report", report,
+            "--array", f"1-{count}", "sh", "-c", work,
+        ],
+        env=env, cwd=report.parent,
+    )  # fmt: skip
+
+
+def check_report(report, count):
+    tasks = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(t["id"] for t in tasks) == list(range(1, count + 1))
+    assert {t["code"] for t in tasks} == {0}
+    return tasks
+
+
+@pytest.mark.parametrize("names", [["pmi2x-dvmd"], ["pmi2x-dvmd", "pmi2x-dvm-zygot"]])
+def test_inner_daemons_that_are_killed_cost_their_own_nodes_only(
+    up, env, prefix, tmp_path, names
+):
+    """Each task ends once; tasks of other nodes are not started again."""
+    dvm, report, go = up(40, 3), tmp_path / "report", tmp_path / "go"
+    runs = tmp_path / "runs"
+    work = f"echo $PMI2X_DVM_TASK >> {runs}; until [ -e {go} ]; do sleep 0.2; done"
+    client = start_tasks(prefix, env, report, 80, work)
+    wait_until(lambda: status(dvm)["running"] == 80)
+    inner = [0, 4, 5]  # children of the head, and of node 0
+    found = [processes(env, name) for name in names]
+    for position in inner:
+        for pids in found:
+            with contextlib.suppress(ProcessLookupError):  # it ends with its daemon
+                os.kill(pids[position], signal.SIGKILL)
+    wait_until(lambda: states(dvm).count("lost") == 3, 60)
+    assert states(dvm).count("up") == 37
+    go.touch()
+    assert client.wait(120) == 0
+    tasks = check_report(report, 80)
+    assert sum(t["instance"] for t in tasks) == 6
+    assert len(runs.read_text().split()) == 86
+    run_on_all(dvm, 37)
+
+
+def test_short_tasks_while_inner_daemons_are_killed(up, env, prefix, tmp_path):
+    dvm, report = up(31, 2), tmp_path / "report"
+    client = start_tasks(prefix, env, report, 2000, "exit 0")
+    for position in (2, 6, 0):
+        pid = processes(env, "pmi2x-dvmd")[position]
+        done = status(dvm)["ended"]
+        wait_until(lambda: status(dvm)["ended"] > done or client.poll() is not None)
+        os.kill(pid, signal.SIGKILL)
+    assert client.wait(120) == 0
+    check_report(report, 2000)
+    wait_until(lambda: states(dvm).count("lost") == 3)
+
+
+def test_nodes_that_join_have_parents_among_the_others(up, env):
+    dvm = up(7, 2)
+    dvm("grow", "-N", "8").ok()
+    run_on_all(dvm, 15)
+    wait_until(lambda: links_of(head_of(env)) == 2)
+
+
+def test_inner_node_leaves_and_its_children_stay(up, env):
+    dvm = up(15, 2)
+    dvm("shrink", "local0").ok()
+    wait_until(lambda: 0 not in processes(env, "pmi2x-dvmd"))
+    run_on_all(dvm, 14)
+    assert states(dvm).count("up") == 14
+
+
+def test_head_that_is_killed_takes_all_daemons_along(up, env):
+    up(15, 2)
+    os.kill(head_of(env), signal.SIGKILL)
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
