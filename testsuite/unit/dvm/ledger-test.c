@@ -10,6 +10,11 @@
 #define TASKS 40
 #define ROUNDS 20000
 
+static void end(void *ledger)
+{
+	ledger_destroy(ledger);
+}
+
 static struct ledger *ledger_of(uint32_t nodes, uint32_t cores, uint32_t gpus)
 {
 	const struct ledger_resources has = { cores, gpus, 1000 };
@@ -20,6 +25,9 @@ static struct ledger *ledger_of(uint32_t nodes, uint32_t cores, uint32_t gpus)
 		assert_int_equal(ledger_add_node(l, &has), 0);
 	return l;
 }
+
+#define LEDGER_TEST(name, nodes, cores, gpus) \
+	TEST_ON(name, struct ledger *l, unit_at_end(end, ledger_of(nodes, cores, gpus)))
 
 static struct ledger_placement *placed(struct ledger *l,
 				       const struct ledger_shape *s)
@@ -37,11 +45,10 @@ static void release(struct ledger *l, const struct ledger_shape *s,
 	free(p);
 }
 
-TEST(a_task_goes_where_it_leaves_least_over)
+LEDGER_TEST(a_task_goes_where_it_leaves_least_over, 3, 8, 0)
 {
 	const struct ledger_shape large = { .ranks = 3, .cores = 2 };
 	const struct ledger_shape small = { .ranks = 1, .cores = 2 };
-	struct ledger *l = ledger_of(3, 8, 0);
 	struct ledger_placement *a = placed(l, &large), *b = placed(l, &small);
 
 	assert_int_equal(a->count, 1);
@@ -50,15 +57,13 @@ TEST(a_task_goes_where_it_leaves_least_over)
 	release(l, &large, a);
 	release(l, &small, b);
 	assert_int_equal(ledger_free_cores(l), 24);
-	ledger_destroy(l);
 }
 
-TEST(ranks_are_shared_out_over_nodes)
+LEDGER_TEST(ranks_are_shared_out_over_nodes, 4, 4, 0)
 {
 	const struct ledger_shape few = { .ranks = 10, .cores = 1 };
 	const struct ledger_shape even = { .ranks = 7, .cores = 1, .nodes = 3 };
 	const struct ledger_shape thin = { .ranks = 3, .cores = 1, .per_node = 1 };
-	struct ledger *l = ledger_of(4, 4, 0);
 	struct ledger_placement *p = placed(l, &few);
 
 	assert_int_equal(p->count, 3);
@@ -74,14 +79,12 @@ TEST(ranks_are_shared_out_over_nodes)
 	p = placed(l, &thin);
 	assert_int_equal(p->count, 3);
 	release(l, &thin, p);
-	ledger_destroy(l);
 }
 
-TEST(exclusive_task_shares_its_nodes_with_none)
+LEDGER_TEST(exclusive_task_shares_its_nodes_with_none, 1, 4, 0)
 {
 	const struct ledger_shape alone = { .ranks = 1, .cores = 1, .exclusive = true };
 	const struct ledger_shape one = { .ranks = 1, .cores = 1 };
-	struct ledger *l = ledger_of(1, 4, 0);
 	struct ledger_placement *p = placed(l, &alone), *none;
 
 	assert_int_equal(ledger_place(l, &one, &none), -EAGAIN);
@@ -90,13 +93,11 @@ TEST(exclusive_task_shares_its_nodes_with_none)
 	assert_int_equal(ledger_place(l, &alone, &none), -EAGAIN);
 	assert_true(ledger_can_ever(l, &alone));
 	release(l, &one, p);
-	ledger_destroy(l);
 }
 
-TEST(gpus_memory_and_counters_are_limits_too)
+LEDGER_TEST(gpus_memory_and_counters_are_limits_too, 1, 8, 2)
 {
 	struct ledger_shape s = { .ranks = 2, .cores = 1, .gpus = 1 };
-	struct ledger *l = ledger_of(1, 8, 2);
 	struct ledger_placement *p = placed(l, &s), *none;
 
 	assert_int_equal(p->parts[0].gpus, 3);
@@ -121,7 +122,6 @@ TEST(gpus_memory_and_counters_are_limits_too)
 	release(l, &s, p);
 	s.counters[0] = 2;
 	assert_false(ledger_can_ever(l, &s));
-	ledger_destroy(l);
 }
 
 /* The ledger's user frees it. */
@@ -138,12 +138,11 @@ static struct ledger_placement *at(uint32_t node, uint32_t core, uint32_t count)
 	return p;
 }
 
-TEST(placed_tasks_get_these_cores_or_wait)
+LEDGER_TEST(placed_tasks_get_these_cores_or_wait, 2, 4, 0)
 {
 	struct ledger_placement *where = at(1, 2, 2), *p, *none;
 	const struct ledger_shape s = { .ranks = 1, .cores = 2, .placed = where };
 	const struct ledger_shape all = { .ranks = 1, .cores = 4 };
-	struct ledger *l = ledger_of(2, 4, 0);
 
 	p = placed(l, &s);
 	assert_true(cores_has(&p->parts[0].cores, 3));
@@ -157,13 +156,11 @@ TEST(placed_tasks_get_these_cores_or_wait)
 	where->parts[0].node = 2;
 	assert_false(ledger_can_ever(l, &s));
 	free(where);
-	ledger_destroy(l);
 }
 
-TEST(closed_nodes_get_nothing_and_lost_ones_never_will)
+LEDGER_TEST(closed_nodes_get_nothing_and_lost_ones_never_will, 1, 4, 0)
 {
 	const struct ledger_shape s = { .ranks = 1, .cores = 4 };
-	struct ledger *l = ledger_of(1, 4, 0);
 	struct ledger_placement *p;
 
 	ledger_close_node(l, 0, true);
@@ -176,7 +173,6 @@ TEST(closed_nodes_get_nothing_and_lost_ones_never_will)
 	release(l, &s, p);
 	assert_int_equal(ledger_place(l, &s, &p), -EAGAIN);
 	assert_false(ledger_can_ever(l, &s));
-	ledger_destroy(l);
 }
 
 /* ---- nothing is given twice ---- */

@@ -48,6 +48,25 @@ static void on_kept(void *arg, uint32_t part, const struct node_kept *kept)
 	snprintf(b->why, sizeof(b->why), "%s", kept->why ? kept->why : "");
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+static void bed_destroy(void *bed)
+{
+	struct bed *b = bed;
+
+	output_writers_close(b->writers);
+	uv_run(&b->loop, UV_RUN_DEFAULT);
+	output_writers_destroy(b->writers);
+	assert_int_equal(uv_loop_close(&b->loop), 0);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	nftw(b->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	free(b);
+}
+
 static struct bed *bed_create(uint32_t stall_ms)
 {
 	static const struct output_writers_ops ops = { on_full, on_kept };
@@ -58,25 +77,10 @@ static struct bed *bed_create(uint32_t stall_ms)
 	snprintf(b->outputs, sizeof(b->outputs), "%s/outputs", b->dir);
 	assert_int_equal(uv_loop_init(&b->loop), 0);
 	assert_int_equal(output_writers_create(&b->writers, &b->loop, stall_ms, &ops, b), 0);
-	return b;
+	return unit_at_end(bed_destroy, b);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	return remove(path);
-}
-
-static void bed_destroy(struct bed *b)
-{
-	output_writers_close(b->writers);
-	uv_run(&b->loop, UV_RUN_DEFAULT);
-	output_writers_destroy(b->writers);
-	assert_int_equal(uv_loop_close(&b->loop), 0);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
-	nftw(b->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	free(b);
-}
+#define BED_TEST(name, stall_ms) TEST_ON(name, struct bed *b, bed_create(stall_ms))
 
 static void begin(struct bed *b, const char *dir)
 {
@@ -134,10 +138,8 @@ static pid_t process(void)
 	return pid;
 }
 
-TEST(wait_lasts_until_the_process_takes_what_is_left)
+BED_TEST(wait_lasts_until_the_process_takes_what_is_left, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
-
 	begin(b, b->outputs);
 	kill(process(), SIGSTOP);
 	assert_int_equal(output_writers_stall_ms(b->writers, PART), 0);
@@ -150,12 +152,10 @@ TEST(wait_lasts_until_the_process_takes_what_is_left)
 	until_not_full(b);
 	assert_int_equal(output_writers_stall_ms(b->writers, PART), 0);
 	until_answered(b);
-	bed_destroy(b);
 }
 
-TEST(streams_have_a_file_each_in_a_new_directory)
+BED_TEST(streams_have_a_file_each_in_a_new_directory, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
 	mode_t mode;
 
 	begin(b, b->outputs);
@@ -168,12 +168,10 @@ TEST(streams_have_a_file_each_in_a_new_directory)
 	assert_int_equal(size_of(b, "7.out", &mode), 3);
 	assert_int_equal(mode, 0600);
 	assert_int_equal(size_of(b, "7.err", &mode), 6);
-	bed_destroy(b);
 }
 
-TEST(file_that_is_there_is_not_written)
+BED_TEST(file_that_is_there_is_not_written, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
 	mode_t mode;
 
 	for (int i = 0; i < 2; i++) {
@@ -185,12 +183,10 @@ TEST(file_that_is_there_is_not_written)
 	assert_string_equal(b->files, "7.1.out");
 	assert_int_equal(size_of(b, "7.out", &mode), 1);
 	assert_int_equal(size_of(b, "7.1.out", &mode), 2);
-	bed_destroy(b);
 }
 
-TEST(part_waits_while_its_process_takes_nothing)
+BED_TEST(part_waits_while_its_process_takes_nothing, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
 	mode_t mode;
 
 	begin(b, b->outputs);
@@ -201,13 +197,10 @@ TEST(part_waits_while_its_process_takes_nothing)
 	until_not_full(b);
 	until_answered(b);
 	assert_int_equal(size_of(b, "7.out", &mode), MUCH);
-	bed_destroy(b);
 }
 
-TEST(process_that_takes_nothing_is_given_up)
+BED_TEST(process_that_takes_nothing_is_given_up, STALL_MS)
 {
-	struct bed *b = bed_create(STALL_MS);
-
 	begin(b, b->outputs);
 	kill(process(), SIGSTOP);
 	write_much(b, 1, MUCH);
@@ -217,50 +210,39 @@ TEST(process_that_takes_nothing_is_given_up)
 	until_answered(b);
 	assert_non_null(strstr(b->why, "the file system has not answered for"));
 	assert_int_equal(b->files_len, 0);
-	bed_destroy(b);
 }
 
-TEST(end_does_not_wait_longer_for_a_file_system)
+BED_TEST(end_does_not_wait_longer_for_a_file_system, STALL_MS)
 {
-	struct bed *b = bed_create(STALL_MS);
-
 	begin(b, b->outputs);
 	kill(process(), SIGSTOP);
 	write_much(b, 1, 10);
 	until_answered(b);
 	assert_non_null(strstr(b->why, "the file system has not answered for"));
-	bed_destroy(b);
 }
 
-TEST(process_that_is_killed_is_named)
+BED_TEST(process_that_is_killed_is_named, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
-
 	begin(b, b->outputs);
 	kill(process(), SIGKILL);
 	write_much(b, 1, 10);
 	until_answered(b);
 	assert_true(strstr(b->why, "was killed") || strstr(b->why, strerror(EPIPE)) ||
 		    strstr(b->why, strerror(ECONNRESET)));
-	bed_destroy(b);
 }
 
-TEST(error_of_a_directory_is_reported_and_blocks_nothing)
+BED_TEST(error_of_a_directory_is_reported_and_blocks_nothing, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
-
 	begin(b, "/proc/none/outputs");
 	write_much(b, 1, MUCH);
 	until_not_full(b);
 	until_answered(b);
 	assert_string_equal(b->why, strerror(ENOENT));
 	assert_int_equal(b->files_len, 0);
-	bed_destroy(b);
 }
 
-TEST(full_disk_is_reported)
+BED_TEST(full_disk_is_reported, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
 	struct rlimit limit;
 
 	getrlimit(RLIMIT_FSIZE, &limit);
@@ -272,16 +254,12 @@ TEST(full_disk_is_reported)
 	until_answered(b);
 	assert_string_equal(b->why, strerror(EFBIG));
 	assert_string_equal(b->files, "7.out");
-	bed_destroy(b);
 }
 
-TEST(daemon_that_closes_leaves_no_process)
+BED_TEST(daemon_that_closes_leaves_no_process, OUTPUT_WRITER_STALL_MS)
 {
-	struct bed *b = bed_create(OUTPUT_WRITER_STALL_MS);
-
 	begin(b, b->outputs);
 	write_much(b, 1, 10);
 	output_writers_close(b->writers);
 	assert_int_equal(b->answers, 0);
-	bed_destroy(b); /* waits for all children */
 }

@@ -105,6 +105,18 @@ static void greet(int fd)
 	greet_as(fd, 0);
 }
 
+static void close_clients(void *clients)
+{
+	struct clients *c = clients;
+
+	if (let_in)
+		close(library);
+	close(clients_fd(c));
+	free(c);
+	layout_destroy(job.nspace.layout);
+	close(listener);
+}
+
 /* Two ranks on one node. */
 static struct clients *open_clients(void)
 {
@@ -125,17 +137,16 @@ static struct clients *open_clients(void)
 	asked = (struct pmix_msg){ .id = 0 };
 	now = 1000;
 	assert_int_equal(clients_create(&c, &server, &no_log), 0);
-	return c;
+	return unit_at_end(close_clients, c);
 }
 
-static void close_clients(struct clients *c)
+#define CLIENTS_TEST(name) TEST_ON(name, struct clients *c, open_clients())
+
+/* This number of connections has been let in when all are looked at. */
+static void look(struct clients *c, unsigned connections)
 {
-	if (let_in)
-		close(library);
-	close(clients_fd(c));
-	free(c);
-	layout_destroy(job.nspace.layout);
-	close(listener);
+	clients_look(c);
+	assert_int_equal(let_in, connections);
 }
 
 static bool hears_end(int fd)
@@ -145,14 +156,12 @@ static bool hears_end(int fd)
 	return recv(fd, &byte, 1, 0) <= 0;
 }
 
-TEST(second_client_of_a_rank_is_refused_after_a_second)
+CLIENTS_TEST(second_client_of_a_rank_is_refused_after_a_second)
 {
-	struct clients *c = open_clients();
 	int first = come(c), second = come(c);
 
 	greet(first);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	greet(second);
 	clients_look(c);
 	assert_true(clients_timeout(c) > 0);
@@ -164,32 +173,26 @@ TEST(second_client_of_a_rank_is_refused_after_a_second)
 	/* The agent looks who it is. */
 	assert_int_not_equal(fcntl(accepted, F_GETFD), -1);
 	assert_int_equal(clients_admitted(c, asked.id, -EBUSY), 0);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	assert_true(hears_end(second));
 	close(first);
 	close(second);
-	close_clients(c);
 }
 
-TEST(client_that_has_left_is_neither_let_in_nor_refused)
+CLIENTS_TEST(client_that_has_left_is_neither_let_in_nor_refused)
 {
-	struct clients *c = open_clients();
 	int given_up = come(c), again;
 
 	greet(given_up);
 	close(given_up);
 	again = come(c);
 	greet(again);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	assert_int_equal(clients_timeout(c), -1);
 	now += 1000;
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	assert_int_equal(asked.id, 0);
 	close(again);
-	close_clients(c);
 }
 
 /* A client comes where ranks use PMI, and the agent answers `status`. */
@@ -208,30 +211,25 @@ static int come_beside_pmi(struct clients *c, int status)
 	return fd;
 }
 
-TEST(client_where_ranks_use_pmi_waits_for_the_agent)
+CLIENTS_TEST(client_where_ranks_use_pmi_waits_for_the_agent)
 {
-	struct clients *c = open_clients();
 	int fd = come_beside_pmi(c, 0);
 
 	assert_int_equal(let_in, 1);
 	close(fd);
-	close_clients(c);
 }
 
-TEST(client_that_the_agent_refuses_is_closed)
+CLIENTS_TEST(client_that_the_agent_refuses_is_closed)
 {
-	struct clients *c = open_clients();
 	int fd = come_beside_pmi(c, -EBUSY);
 
 	assert_int_equal(let_in, 0);
 	assert_true(hears_end(fd));
 	close(fd);
-	close_clients(c);
 }
 
-TEST(client_that_leaves_midway_is_forgotten)
+CLIENTS_TEST(client_that_leaves_midway_is_forgotten)
 {
-	struct clients *c = open_clients();
 	int fd = come(c);
 
 	assert_int_equal(write(fd, "x", 1), 1);
@@ -241,7 +239,6 @@ TEST(client_that_leaves_midway_is_forgotten)
 	clients_look(c);
 	assert_int_equal(fcntl(accepted, F_GETFD), -1);
 	assert_int_equal(let_in, 0);
-	close_clients(c);
 }
 
 /* Rank 0's program comes and is killed; the next one has come. */
@@ -250,99 +247,80 @@ static int kill_and_follow(struct clients *c)
 	int first = come(c), next;
 
 	greet(first);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	close(first);
 	next = come(c);
 	greet(next);
 	return next;
 }
 
-TEST(program_after_a_killed_one_waits_until_libpmix_says_so)
+CLIENTS_TEST(program_after_a_killed_one_waits_until_libpmix_says_so)
 {
-	struct clients *c = open_clients();
 	int next;
 
 	server_end_session(&job, 1);
 	next = kill_and_follow(c);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	server_lose_session(&server, &job, 0);
 	server_lose_session(&server, &job, 0); /* some releases say it twice */
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 2);
 	assert_int_equal(asked.id, 0);
 	close(next);
-	close_clients(c);
 }
 
-TEST(program_after_a_killed_one_waits_a_second_for_other_ranks)
+CLIENTS_TEST(program_after_a_killed_one_waits_a_second_for_other_ranks)
 {
-	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
 
 	server_lose_session(&server, &job, 0);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	assert_true(clients_timeout(c) > 0);
 	now += 1000;
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 2);
 	close(next);
-	close_clients(c);
 }
 
-TEST(killed_rank_that_has_ended_is_not_counted_again)
+CLIENTS_TEST(killed_rank_that_has_ended_is_not_counted_again)
 {
-	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
 
 	server_lose_session(&server, &job, 1);
 	server_rank_gone(&job, 1);
 	server_lose_session(&server, &job, 0);
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 1);
 	close(next);
-	close_clients(c);
 }
 
-TEST(killed_program_of_which_libpmix_speaks_late_is_counted_at_once)
+CLIENTS_TEST(killed_program_of_which_libpmix_speaks_late_is_counted_at_once)
 {
-	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
 
 	clients_look(c);
 	now += 1000;
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 0);
 	server_lose_session(&server, &job, 0);
 	assert_int_equal(counted, 2);
 	close(next);
-	close_clients(c);
 }
 
-TEST(program_after_a_finalized_one_does_not_wait)
+CLIENTS_TEST(program_after_a_finalized_one_does_not_wait)
 {
-	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
 
 	server_end_session(&job, 0);
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 0);
 	close(next);
-	close_clients(c);
 }
 
 /* Rank 0's second program waits in a fence while the first one of rank 1 is killed. */
-TEST(fence_without_a_killed_rank_is_recognised)
+CLIENTS_TEST(fence_without_a_killed_rank_is_recognised)
 {
 	static const uint32_t slots[] = { 0, 1 };
-	struct clients *c = open_clients();
 	int other = come(c), next;
 
 	greet_as(other, 1);
@@ -350,40 +328,34 @@ TEST(fence_without_a_killed_rank_is_recognised)
 	let_in = 0; /* kill_and_follow counts */
 	next = kill_and_follow(c);
 	server_end_session(&job, 0);
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_false(server_any_killed(&job, slots, 2));
 	close(other);
 	assert_true(server_any_killed(&job, slots, 2));
 	close(next);
-	close_clients(c);
 }
 
 /* libpmix leaves out a rank before it reports the end of the rank's program. */
-TEST(fence_after_an_unreported_kill_is_recognised)
+CLIENTS_TEST(fence_after_an_unreported_kill_is_recognised)
 {
 	static const uint32_t slots[] = { 0, 1 };
-	struct clients *c = open_clients();
 	int first = come(c), other = come(c);
 
 	greet(first);
 	clients_look(c);
 	greet_as(other, 1);
 	let_in = 0; /* libpmix keeps both connections */
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	assert_false(server_any_killed(&job, slots, 2));
 	close(first);
 	assert_true(server_any_killed(&job, slots, 2));
 	assert_false(server_any_killed(&job, slots + 1, 1));
 	close(other);
-	close_clients(c);
 }
 
 /* Rank 0's first two programs are killed before rank 1 starts its second one. */
-TEST(rank_killed_ahead_is_not_counted_for_the_program_of_others)
+CLIENTS_TEST(rank_killed_ahead_is_not_counted_for_the_program_of_others)
 {
-	struct clients *c = open_clients();
 	int next;
 
 	sessions[0].ended = 1;
@@ -394,28 +366,24 @@ TEST(rank_killed_ahead_is_not_counted_for_the_program_of_others)
 	clients_look(c);
 	next = come(c);
 	greet_as(next, 1);
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 1);
 	assert_true(job.miscounted);
 	server_end_session(&job, 1);
 	close(next);
 	next = come(c);
 	greet(next);
-	clients_look(c);
-	assert_int_equal(let_in, 3);
+	look(c, 3);
 	assert_int_equal(counted, 2);
 	assert_false(job.miscounted);
 	close(next);
-	close_clients(c);
 }
 
 /* The credential of the client has another user than the job. */
-TEST(client_of_another_user_is_told_of_once)
+CLIENTS_TEST(client_of_another_user_is_told_of_once)
 {
 	char body[] = "native\0\0\0\0\010\0\0\0\0\0\0\0\0\0" NSPACE "\0\0\0\0\0" "4.2.2";
 	uint32_t header[4] = { 0, 0, sizeof(body), 0 }, user = 1234;
-	struct clients *c = open_clients();
 	int fd = come(c);
 
 	job.nspace.uid = 1000;
@@ -435,7 +403,6 @@ TEST(client_of_another_user_is_told_of_once)
 	clients_look(c);
 	assert_int_equal(asked.type, 0);
 	close(fd);
-	close_clients(c);
 }
 
 /* The agent hears nothing before, and then once. */
@@ -446,9 +413,8 @@ static bool tells_of_loss(void)
 	return asked.type == PMIX_MSG_LOST && asked.rank == 0;
 }
 
-TEST(killed_program_of_a_rank_that_goes_on_is_told_of)
+CLIENTS_TEST(killed_program_of_a_rank_that_goes_on_is_told_of)
 {
-	struct clients *c = open_clients();
 	int next;
 
 	assert_true(server_sessions_due(&server) == SERVER_NEVER);
@@ -462,7 +428,6 @@ TEST(killed_program_of_a_rank_that_goes_on_is_told_of)
 	assert_true(tells_of_loss());
 	assert_false(tells_of_loss());
 	assert_true(server_sessions_due(&server) == SERVER_NEVER);
-	close_clients(c);
 }
 
 /*
@@ -486,8 +451,7 @@ static void loss_is_told(bool refused)
 		assert_int_equal(clients_admitted(c, asked.id, -EBUSY), 0);
 	else
 		close(next);
-	clients_look(c);
-	assert_int_equal(let_in, 1);
+	look(c, 1);
 	now += 4000;
 	assert_true(tells_of_loss());
 	if (refused)
@@ -497,12 +461,11 @@ static void loss_is_told(bool refused)
 	greet(next);
 	clients_look(c);
 	assert_int_equal(clients_admitted(c, asked.id, 0), 0);
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	assert_int_equal(counted, 2);
 	assert_false(tells_of_loss());
 	close(next);
-	close_clients(c);
+	unit_end(c);
 }
 
 TEST(killed_program_before_a_refused_one_is_told_of)
@@ -516,9 +479,8 @@ TEST(killed_program_before_one_that_gave_up_is_told_of)
 }
 
 /* libpmix reports the end of the killed program only when the next one is refused. */
-TEST(loss_that_libpmix_reports_late_is_told)
+CLIENTS_TEST(loss_that_libpmix_reports_late_is_told)
 {
-	struct clients *c = open_clients();
 	int next;
 
 	server_end_session(&job, 1);
@@ -534,29 +496,24 @@ TEST(loss_that_libpmix_reports_late_is_told)
 	now += 4000;
 	assert_true(tells_of_loss());
 	close(next);
-	close_clients(c);
 }
 
-TEST(end_of_a_rank_and_a_next_program_are_no_loss)
+CLIENTS_TEST(end_of_a_rank_and_a_next_program_are_no_loss)
 {
-	struct clients *c = open_clients();
 	int next = kill_and_follow(c);
 
 	server_lose_session(&server, &job, 1);
 	server_rank_gone(&job, 1);
 	server_lose_session(&server, &job, 0);
-	clients_look(c);
-	assert_int_equal(let_in, 2);
+	look(c, 2);
 	now += 60000;
 	assert_false(tells_of_loss());
 	close(next);
-	close_clients(c);
 }
 
-TEST(program_after_a_missed_fence_says_so_once)
+CLIENTS_TEST(program_after_a_missed_fence_says_so_once)
 {
 	static const uint32_t slot = 0;
-	struct clients *c = open_clients();
 
 	server_miss(&job, &slot, 1);
 	assert_int_equal(server_tell_connected(&server, &job, 0), 0);
@@ -564,5 +521,4 @@ TEST(program_after_a_missed_fence_says_so_once)
 	assert_int_equal(asked.number, 1);
 	assert_int_equal(server_tell_connected(&server, &job, 0), 0);
 	assert_int_equal(asked.number, 0);
-	close_clients(c);
 }

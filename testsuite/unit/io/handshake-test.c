@@ -73,6 +73,22 @@ static void pair_end(struct pair *p)
 	handshake_destroy(p->acceptor);
 }
 
+static void end_pair(void *pair)
+{
+	pair_end(pair);
+	free(pair);
+}
+
+static struct pair *new_pair(void)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	pair_begin(p);
+	return unit_at_end(end_pair, p);
+}
+
+#define PAIR_TEST(name) TEST_ON(name, struct pair *p, new_pair())
+
 /* Feed bytes at most `step` at a time; bytes that are not wanted are left. */
 static size_t feed(struct handshake *h, const char *data, size_t len,
 		   size_t step, enum handshake_state *state)
@@ -123,56 +139,45 @@ TEST(both_sides_of_a_step_get_through)
 	}
 }
 
-TEST(nothing_beyond_the_handshake_is_read)
+PAIR_TEST(nothing_beyond_the_handshake_is_read)
 {
-	struct pair p;
 	struct buf *out;
 
-	pair_begin(&p);
-	pair_open(&p);
-	pass(p.connector, p.acceptor, 1000, &p.states[1]);
-	pass(p.acceptor, p.connector, 1000, &p.states[0]);
-	out = handshake_output(p.connector);
+	pair_open(p);
+	pass(p->connector, p->acceptor, 1000, &p->states[1]);
+	pass(p->acceptor, p->connector, 1000, &p->states[0]);
+	out = handshake_output(p->connector);
 	buf_puts(out, "frames");
-	assert_int_equal(feed(p.acceptor, out->data, out->len, 1000,
-			      &p.states[1]), out->len - 6);
-	assert_int_equal(p.states[1], HANDSHAKE_PROVED);
-	pair_end(&p);
+	assert_int_equal(feed(p->acceptor, out->data, out->len, 1000,
+			      &p->states[1]), out->len - 6);
+	assert_int_equal(p->states[1], HANDSHAKE_PROVED);
 }
 
-TEST(another_secret_is_refused_by_both)
+PAIR_TEST(another_secret_is_refused_by_both)
 {
-	struct pair p;
-
-	pair_begin(&p);
-	p.selves[1].secret = other_secret;
-	pair_open(&p);
-	pair_run(&p, 1000);
-	assert_int_equal(p.states[0], HANDSHAKE_FAILED);
-	assert_int_equal(handshake_error(p.connector), -EACCES);
-	assert_int_not_equal(p.states[1], HANDSHAKE_PROVED);
-	pair_end(&p);
+	p->selves[1].secret = other_secret;
+	pair_open(p);
+	pair_run(p, 1000);
+	assert_int_equal(p->states[0], HANDSHAKE_FAILED);
+	assert_int_equal(handshake_error(p->connector), -EACCES);
+	assert_int_not_equal(p->states[1], HANDSHAKE_PROVED);
 }
 
-TEST(another_node_or_step_is_not_taken_for_this_one)
+PAIR_TEST(another_node_or_step_is_not_taken_for_this_one)
 {
-	struct pair p;
+	p->selves[1].position = 2;
+	pair_open(p);
+	pair_run(p, 1000);
+	assert_int_equal(handshake_error(p->acceptor), -EADDRNOTAVAIL);
+	assert_int_equal(handshake_error(p->connector), -EADDRNOTAVAIL);
+	pair_end(p);
 
-	pair_begin(&p);
-	p.selves[1].position = 2;
-	pair_open(&p);
-	pair_run(&p, 1000);
-	assert_int_equal(handshake_error(p.acceptor), -EADDRNOTAVAIL);
-	assert_int_equal(handshake_error(p.connector), -EADDRNOTAVAIL);
-	pair_end(&p);
-
-	pair_begin(&p);
-	p.selves[1].jobid = "18.0";
-	pair_open(&p);
-	pair_run(&p, 1000);
-	assert_int_equal(handshake_error(p.acceptor), -EADDRNOTAVAIL);
-	assert_int_equal(handshake_error(p.connector), -EADDRNOTAVAIL);
-	pair_end(&p);
+	pair_begin(p);
+	p->selves[1].jobid = "18.0";
+	pair_open(p);
+	pair_run(p, 1000);
+	assert_int_equal(handshake_error(p->acceptor), -EADDRNOTAVAIL);
+	assert_int_equal(handshake_error(p->connector), -EADDRNOTAVAIL);
 }
 
 /* Pass all bytes on; each side sees the relay's addresses. */
@@ -205,24 +210,21 @@ TEST(a_relay_is_refused)
 }
 
 /* A peer without the secret sends the acceptor's own proof back to it. */
-TEST(a_reflection_is_refused)
+PAIR_TEST(a_reflection_is_refused)
 {
 	struct buf forged, *answer;
-	struct pair p;
 
-	pair_begin(&p);
-	pair_open(&p);
-	pass(p.connector, p.acceptor, 1000, &p.states[1]);
-	answer = handshake_output(p.acceptor);
+	pair_open(p);
+	pass(p->connector, p->acceptor, 1000, &p->states[1]);
+	answer = handshake_output(p->acceptor);
 	buf_init(&forged, 100);
 	buf_append(&forged, "pmi2x\r\n\0\3\0\40\0", 12);
 	buf_append(&forged, answer->data + answer->len - PROOF_BYTES,
 		   PROOF_BYTES);
-	feed(p.acceptor, forged.data, forged.len, 1000, &p.states[1]);
-	assert_int_equal(p.states[1], HANDSHAKE_FAILED);
-	assert_int_equal(handshake_error(p.acceptor), -EACCES);
+	feed(p->acceptor, forged.data, forged.len, 1000, &p->states[1]);
+	assert_int_equal(p->states[1], HANDSHAKE_FAILED);
+	assert_int_equal(handshake_error(p->acceptor), -EACCES);
 	buf_free(&forged);
-	pair_end(&p);
 }
 
 TEST(a_replay_is_refused)
@@ -255,41 +257,34 @@ TEST(a_replay_is_refused)
 	pair_end(&p);
 }
 
-TEST(another_build_is_no_reason_to_refuse)
+PAIR_TEST(another_build_is_no_reason_to_refuse)
 {
-	struct pair p;
-
-	pair_begin(&p);
-	p.selves[0].build = "0.2.0";
-	pair_open(&p);
-	pair_run(&p, 1000);
-	assert_int_equal(p.states[0], HANDSHAKE_PROVED);
-	assert_int_equal(p.states[1], HANDSHAKE_PROVED);
-	assert_true(handshake_other_build(handshake_peer(p.connector),
-					  &p.selves[0]));
-	assert_true(handshake_other_build(handshake_peer(p.acceptor),
-					  &p.selves[1]));
-	pair_end(&p);
+	p->selves[0].build = "0.2.0";
+	pair_open(p);
+	pair_run(p, 1000);
+	assert_int_equal(p->states[0], HANDSHAKE_PROVED);
+	assert_int_equal(p->states[1], HANDSHAKE_PROVED);
+	assert_true(handshake_other_build(handshake_peer(p->connector),
+					  &p->selves[0]));
+	assert_true(handshake_other_build(handshake_peer(p->acceptor),
+					  &p->selves[1]));
 }
 
-TEST(another_protocol_is_named_on_both_sides)
+PAIR_TEST(another_protocol_is_named_on_both_sides)
 {
-	struct pair p;
 	char why[512];
 
-	pair_begin(&p);
-	p.selves[0].build = "0.2.0";
-	p.selves[0].protocol = 6;
-	pair_open(&p);
-	pair_run(&p, 1000);
-	assert_int_equal(handshake_error(p.connector), -EPROTONOSUPPORT);
-	assert_string_equal(handshake_peer(p.connector)->build, "0.1.0");
-	assert_int_equal(handshake_error(p.acceptor), -EPROTONOSUPPORT);
-	assert_string_equal(handshake_peer(p.acceptor)->build, "0.2.0");
+	p->selves[0].build = "0.2.0";
+	p->selves[0].protocol = 6;
+	pair_open(p);
+	pair_run(p, 1000);
+	assert_int_equal(handshake_error(p->connector), -EPROTONOSUPPORT);
+	assert_string_equal(handshake_peer(p->connector)->build, "0.1.0");
+	assert_int_equal(handshake_error(p->acceptor), -EPROTONOSUPPORT);
+	assert_string_equal(handshake_peer(p->acceptor)->build, "0.2.0");
 	handshake_explain(why, sizeof(why), "node n3",
-			  handshake_peer(p.acceptor), "srun", &p.selves[1]);
+			  handshake_peer(p->acceptor), "srun", &p->selves[1]);
 	assert_string_equal(why, "node n3 speaks protocol 6 (build 0.2.0), srun protocol 5 (build 0.1.0): install one version of pmi2x on all nodes, and where srun runs");
-	pair_end(&p);
 }
 
 /* Version 9 speaks: a message of its own, at the end of `out`. */
@@ -336,108 +331,93 @@ static void answer_of_version_9(struct pair *p, const struct secret *s,
 	buf_free(&body);
 }
 
-TEST(another_handshake_is_named_to_who_connects)
+PAIR_TEST(another_handshake_is_named_to_who_connects)
 {
-	struct pair p;
 	char why[512];
 
-	pair_begin(&p);
-	pair_open(&p);
-	answer_of_version_9(&p, &secret, handshake_output(p.connector), 0);
-	assert_int_equal(handshake_error(p.connector), -EPROTONOSUPPORT);
+	pair_open(p);
+	answer_of_version_9(p, &secret, handshake_output(p->connector), 0);
+	assert_int_equal(handshake_error(p->connector), -EPROTONOSUPPORT);
 	handshake_explain(why, sizeof(why), "node n3",
-			  handshake_peer(p.connector), "node n1", &p.selves[0]);
+			  handshake_peer(p->connector), "node n1", &p->selves[0]);
 	assert_string_equal(why, "node n3 speaks protocol 8 (build 9.?0), node n1 protocol 5 (build 0.1.0): install one version of pmi2x on all nodes, and where srun runs");
-	pair_end(&p);
 }
 
-TEST(another_handshake_is_believed_for_a_proof_only)
+PAIR_TEST(another_handshake_is_believed_for_a_proof_only)
 {
 	struct buf other;
-	struct pair p;
 
-	pair_begin(&p);
-	pair_open(&p);
-	answer_of_version_9(&p, &other_secret, handshake_output(p.connector), 0);
-	assert_int_equal(handshake_error(p.connector), -ENOPROTOOPT);
-	pair_end(&p);
+	pair_open(p);
+	answer_of_version_9(p, &other_secret, handshake_output(p->connector), 0);
+	assert_int_equal(handshake_error(p->connector), -ENOPROTOOPT);
+	pair_end(p);
 
-	pair_open(&p);
-	answer_of_version_9(&p, &secret, handshake_output(p.connector), 1);
-	assert_int_equal(handshake_error(p.connector), -ENOPROTOOPT);
-	pair_end(&p);
+	pair_open(p);
+	answer_of_version_9(p, &secret, handshake_output(p->connector), 1);
+	assert_int_equal(handshake_error(p->connector), -ENOPROTOOPT);
+	pair_end(p);
 
-	pair_open(&p); /* the answer to an earlier hello */
+	pair_open(p); /* the answer to an earlier hello */
 	buf_init(&other, 1000);
-	buf_append(&other, handshake_output(p.connector)->data,
-		   handshake_output(p.connector)->len);
-	pair_end(&p);
-	pair_open(&p);
-	answer_of_version_9(&p, &secret, &other, 0);
-	assert_int_equal(handshake_error(p.connector), -ENOPROTOOPT);
+	buf_append(&other, handshake_output(p->connector)->data,
+		   handshake_output(p->connector)->len);
+	pair_end(p);
+	pair_open(p);
+	answer_of_version_9(p, &secret, &other, 0);
+	assert_int_equal(handshake_error(p->connector), -ENOPROTOOPT);
 	buf_free(&other);
-	pair_end(&p);
 }
 
 /* Compare the bytes from the body on: the header has this version. */
-TEST(a_hello_of_another_version_is_refused_with_a_proof)
+PAIR_TEST(a_hello_of_another_version_is_refused_with_a_proof)
 {
 	struct buf hello, body, expected, *out;
-	struct pair p;
 
-	pair_begin(&p);
-	p.selves[1].protocol = 8;
-	pair_open(&p);
+	p->selves[1].protocol = 8;
+	pair_open(p);
 	buf_init(&hello, 1000);
 	buf_init(&body, 1000);
 	buf_init(&expected, 1000);
 	pack_str(&body, "9.\n0");
 	buf_append(&body, "what version 9 says", 19);
 	put_version_9(&hello, &body);
-	feed(p.acceptor, hello.data, hello.len, 1, &p.states[1]);
-	assert_int_equal(handshake_error(p.acceptor), -ENOPROTOOPT);
-	assert_string_equal(handshake_peer(p.acceptor)->build, "9.?0");
+	feed(p->acceptor, hello.data, hello.len, 1, &p->states[1]);
+	assert_int_equal(handshake_error(p->acceptor), -ENOPROTOOPT);
+	assert_string_equal(handshake_peer(p->acceptor)->build, "9.?0");
 	put_refusal(&expected, &secret, &hello, "0.1.0");
-	out = handshake_output(p.acceptor);
+	out = handshake_output(p->acceptor);
 	assert_int_equal(out->len, 12 + expected.len);
 	assert_memory_equal(out->data + 12, expected.data, expected.len);
 	buf_free(&expected);
 	buf_free(&body);
 	buf_free(&hello);
-	pair_end(&p);
 }
 
-TEST(ipv4_and_its_mapped_form_are_the_same)
+PAIR_TEST(ipv4_and_its_mapped_form_are_the_same)
 {
 	struct sockaddr_storage mapped = ipv6("::ffff:10.0.0.1", 4000);
-	struct pair p;
 
-	pair_begin(&p);
-	handshake_connect(&p.connector, &p.selves[0], 1, &addr_a, &addr_b);
-	handshake_accept(&p.acceptor, &p.selves[1], &addr_b, &mapped);
-	p.states[0] = p.states[1] = HANDSHAKE_UNDER_WAY;
-	pair_run(&p, 1000);
-	assert_int_equal(p.states[1], HANDSHAKE_PROVED);
-	pair_end(&p);
+	handshake_connect(&p->connector, &p->selves[0], 1, &addr_a, &addr_b);
+	handshake_accept(&p->acceptor, &p->selves[1], &addr_b, &mapped);
+	p->states[0] = p->states[1] = HANDSHAKE_UNDER_WAY;
+	pair_run(p, 1000);
+	assert_int_equal(p->states[1], HANDSHAKE_PROVED);
 }
 
-TEST(garbage_is_refused_at_once)
+PAIR_TEST(garbage_is_refused_at_once)
 {
-	struct pair p;
 	size_t used;
 
-	pair_begin(&p);
-	pair_open(&p);
-	used = feed(p.acceptor, "GET / HTTP/1.0\r\n", 16, 1, &p.states[1]);
+	pair_open(p);
+	used = feed(p->acceptor, "GET / HTTP/1.0\r\n", 16, 1, &p->states[1]);
 	assert_int_equal(used, 1);
-	assert_int_equal(handshake_error(p.acceptor), -EPROTO);
-	pair_end(&p);
+	assert_int_equal(handshake_error(p->acceptor), -EPROTO);
+	pair_end(p);
 
-	pair_begin(&p);
-	pair_open(&p);
-	feed(p.acceptor, "pmi2x\r\n\0\1\0\377\377", 12, 12, &p.states[1]);
-	assert_int_equal(handshake_error(p.acceptor), -EPROTO); /* too long */
-	pair_end(&p);
+	pair_begin(p);
+	pair_open(p);
+	feed(p->acceptor, "pmi2x\r\n\0\1\0\377\377", 12, 12, &p->states[1]);
+	assert_int_equal(handshake_error(p->acceptor), -EPROTO); /* too long */
 }
 
 /* Any byte of the three messages changed: nobody is fooled, nothing crashes. */

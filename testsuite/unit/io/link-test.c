@@ -125,51 +125,59 @@ static void pair_close(struct pair *p)
 	uv_run(&loop, UV_RUN_DEFAULT);
 }
 
-TEST(frames_pass_between_proved_ends)
+static void end_pair(void *pair)
 {
-	struct pair p;
-
-	pair_open(&p);
-	assert_int_equal(link_send_bytes(p.connector.link, FRAME_COLLECTIVE,
-					 "early", 6), -ENOTCONN);
-	while (!p.acceptor.proved)
-		uv_run(&loop, UV_RUN_ONCE);
-	assert_int_equal(p.connector.proved, 1);
-	assert_int_equal(link_peer(p.acceptor.link)->position, 5);
-	link_send_bytes(p.acceptor.link, FRAME_CONTROL_DOWN, "down", 5);
-	link_send_bytes(p.connector.link, FRAME_CONTROL_UP, "up", 3);
-	while (!p.acceptor.frames || !p.connector.frames)
-		uv_run(&loop, UV_RUN_ONCE);
-	assert_int_equal(p.acceptor.type, FRAME_CONTROL_UP);
-	assert_string_equal(p.acceptor.text, "up");
-	assert_string_equal(p.connector.text, "down");
-	link_send_bytes(p.connector.link, FRAME_GOODBYE, "bye", 4);
-	link_shutdown(p.connector.link);
-	while (!p.acceptor.ends || !p.connector.ends)
-		uv_run(&loop, UV_RUN_ONCE);
-	assert_int_equal(p.acceptor.type, FRAME_GOODBYE);
-	assert_int_equal(p.acceptor.error, 0);
-	assert_int_equal(p.connector.error, 0);
-	pair_close(&p);
+	pair_close(pair);
+	free(pair);
 }
 
-TEST(finished_link_sends_its_queue)
+static struct pair *new_pair(void)
 {
-	struct pair p;
+	struct pair *p = calloc(1, sizeof(*p));
 
-	pair_open(&p);
-	while (!p.acceptor.proved)
+	pair_open(p);
+	return unit_at_end(end_pair, p);
+}
+
+#define PAIR_TEST(name) TEST_ON(name, struct pair *p, new_pair())
+
+PAIR_TEST(frames_pass_between_proved_ends)
+{
+	assert_int_equal(link_send_bytes(p->connector.link, FRAME_COLLECTIVE,
+					 "early", 6), -ENOTCONN);
+	while (!p->acceptor.proved)
 		uv_run(&loop, UV_RUN_ONCE);
-	p.connector.finishes = true;
-	link_send_bytes(p.acceptor.link, FRAME_GOODBYE, "bye", 4);
-	link_shutdown(p.acceptor.link);
-	while (!p.acceptor.ends || !p.connector.ends)
+	assert_int_equal(p->connector.proved, 1);
+	assert_int_equal(link_peer(p->acceptor.link)->position, 5);
+	link_send_bytes(p->acceptor.link, FRAME_CONTROL_DOWN, "down", 5);
+	link_send_bytes(p->connector.link, FRAME_CONTROL_UP, "up", 3);
+	while (!p->acceptor.frames || !p->connector.frames)
 		uv_run(&loop, UV_RUN_ONCE);
-	assert_int_equal(p.acceptor.frames, 2);
-	assert_int_equal(p.acceptor.type, FRAME_GOODBYE);
-	assert_int_equal(p.acceptor.error, 0);
-	assert_int_equal(p.connector.error, 0);
-	pair_close(&p);
+	assert_int_equal(p->acceptor.type, FRAME_CONTROL_UP);
+	assert_string_equal(p->acceptor.text, "up");
+	assert_string_equal(p->connector.text, "down");
+	link_send_bytes(p->connector.link, FRAME_GOODBYE, "bye", 4);
+	link_shutdown(p->connector.link);
+	while (!p->acceptor.ends || !p->connector.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p->acceptor.type, FRAME_GOODBYE);
+	assert_int_equal(p->acceptor.error, 0);
+	assert_int_equal(p->connector.error, 0);
+}
+
+PAIR_TEST(finished_link_sends_its_queue)
+{
+	while (!p->acceptor.proved)
+		uv_run(&loop, UV_RUN_ONCE);
+	p->connector.finishes = true;
+	link_send_bytes(p->acceptor.link, FRAME_GOODBYE, "bye", 4);
+	link_shutdown(p->acceptor.link);
+	while (!p->acceptor.ends || !p->connector.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p->acceptor.frames, 2);
+	assert_int_equal(p->acceptor.type, FRAME_GOODBYE);
+	assert_int_equal(p->acceptor.error, 0);
+	assert_int_equal(p->connector.error, 0);
 }
 
 TEST(a_stranger_is_turned_away)
@@ -190,21 +198,17 @@ TEST(a_stranger_is_turned_away)
 	pair_close(&p);
 }
 
-TEST(a_refused_frame_ends_the_link)
+PAIR_TEST(a_refused_frame_ends_the_link)
 {
-	struct pair p;
-
-	pair_open(&p);
-	p.acceptor.refuse = -EPROTO;
-	while (!p.acceptor.proved)
+	p->acceptor.refuse = -EPROTO;
+	while (!p->acceptor.proved)
 		uv_run(&loop, UV_RUN_ONCE);
-	link_send_bytes(p.connector.link, FRAME_COLLECTIVE, "bad", 4);
-	link_send_bytes(p.connector.link, FRAME_COLLECTIVE, "bad", 4);
-	while (!p.acceptor.ends || !p.connector.ends)
+	link_send_bytes(p->connector.link, FRAME_COLLECTIVE, "bad", 4);
+	link_send_bytes(p->connector.link, FRAME_COLLECTIVE, "bad", 4);
+	while (!p->acceptor.ends || !p->connector.ends)
 		uv_run(&loop, UV_RUN_ONCE);
-	assert_int_equal(p.acceptor.frames, 1);
-	assert_int_equal(p.acceptor.error, -EPROTO);
-	pair_close(&p);
+	assert_int_equal(p->acceptor.frames, 1);
+	assert_int_equal(p->acceptor.error, -EPROTO);
 }
 
 TEST(nobody_there_is_an_error)

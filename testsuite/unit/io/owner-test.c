@@ -61,6 +61,22 @@ static void pair_close(struct pair *p)
 	close(p->listener);
 }
 
+static void end_pair(void *pair)
+{
+	pair_close(pair);
+	free(pair);
+}
+
+static struct pair *new_pair(void)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	pair_open(p);
+	return unit_at_end(end_pair, p);
+}
+
+#define PAIR_TEST(name) TEST_ON(name, struct pair *p, new_pair())
+
 /* ---- a kernel without its module for TCP ---- */
 
 static bool lacks_tcp_diag;
@@ -121,22 +137,19 @@ TEST(listener_is_not_taken_for_a_peer_without_tcp_diag)
 	listener_is_not_taken_for_a_peer(true);
 }
 
-TEST(client_has_its_owner_without_tcp_diag)
+PAIR_TEST(client_has_its_owner_without_tcp_diag)
 {
 	uint32_t uid = ~0U, nobody;
-	struct pair p;
 	int open, closed;
 
-	pair_open(&p);
 	lacks_tcp_diag = true;
-	open = owner_of_peer(p.accepted, &uid);
-	close(p.client);
-	closed = owner_of_peer(p.accepted, &nobody);
+	open = owner_of_peer(p->accepted, &uid);
+	close(p->client);
+	closed = owner_of_peer(p->accepted, &nobody);
 	lacks_tcp_diag = false;
 	assert_int_equal(open, 0);
 	assert_int_equal(uid, getuid());
 	assert_int_equal(closed, -ENOENT);
-	pair_close(&p);
 }
 
 /* The client's addresses are those of IPv4 in the form of IPv6. */
@@ -172,16 +185,13 @@ TEST(client_of_ipv6_has_its_owner_without_tcp_diag)
 
 /* ---- with it ---- */
 
-TEST(client_has_its_owner)
+PAIR_TEST(client_has_its_owner)
 {
 	uint32_t uid = ~0U;
-	struct pair p;
 
-	pair_open(&p);
-	assert_int_equal(owner_of_peer(p.accepted, &uid), 0);
+	assert_int_equal(owner_of_peer(p->accepted, &uid), 0);
 	assert_int_equal(uid, getuid());
-	close(p.client);
-	pair_close(&p);
+	close(p->client);
 }
 
 static int find_holder(struct pair *p, pid_t near, bool all)
@@ -227,31 +237,28 @@ TEST(process_of_another_user_is_not_looked_at)
 }
 
 /* A child has the socket, too. */
-TEST(client_socket_has_its_eldest_process)
+PAIR_TEST(client_socket_has_its_eldest_process)
 {
-	struct pair p;
 	pid_t child;
 	char byte;
 	int ends[2];
 
-	pair_open(&p);
-	assert_int_equal(find_holder(&p, 0, true), getpid());
-	assert_int_equal(find_holder(&p, getpid(), false), getpid());
-	assert_int_equal(find_holder(&p, 0, false), -ESRCH);
+	assert_int_equal(find_holder(p, 0, true), getpid());
+	assert_int_equal(find_holder(p, getpid(), false), getpid());
+	assert_int_equal(find_holder(p, 0, false), -ESRCH);
 	assert_int_equal(pipe(ends), 0);
 	child = fork();
 	if (!child) {
 		close(ends[1]);
 		_exit(read(ends[0], &byte, 1) != 0);
 	}
-	assert_int_equal(find_holder(&p, child, false), getpid());
-	close(p.client);
-	assert_int_equal(find_holder(&p, child, false), child);
+	assert_int_equal(find_holder(p, child, false), getpid());
+	close(p->client);
+	assert_int_equal(find_holder(p, child, false), child);
 	close(ends[1]);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_int_equal(find_holder(&p, getpid(), true), -ENOENT);
+	assert_int_equal(find_holder(p, getpid(), true), -ENOENT);
 	close(ends[0]);
-	pair_close(&p);
 }
 
 TEST(client_of_ipv6_has_its_owner)

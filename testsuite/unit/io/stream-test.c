@@ -18,7 +18,7 @@
 struct side {
 	struct stream *stream;
 	struct epoll_set *epoll; /* NULL: a plain stream */
-	int fd;
+	int fd, far;          /* far: the other end of its socket */
 	char in[4096];
 	char *got;
 	size_t ngot;
@@ -116,7 +116,7 @@ static int side_open(struct side *s, size_t queue, size_t pause)
 						 fds[0], &limits, &ops, s) :
 				stream_open(&s->stream, &loop, fds[0], &limits,
 					    &ops, s), 0);
-	return fds[1];
+	return s->far = fds[1];
 }
 
 static void side_close(struct side *s, int fd)
@@ -128,6 +128,24 @@ static void side_close(struct side *s, int fd)
 		close(fd);
 	uv_run(&loop, UV_RUN_DEFAULT);
 }
+
+static void side_end(void *side)
+{
+	struct side *s = side;
+
+	side_close(s, s->far);
+	free(s);
+}
+
+static struct side *side_of_test(size_t queue, size_t pause)
+{
+	struct side *s = malloc(sizeof(*s));
+
+	side_open(s, queue, pause);
+	return unit_at_end(side_end, s);
+}
+
+#define SIDE_TEST(name, queue, pause) TEST_ON(name, struct side *s, side_of_test(queue, pause))
 
 static void turns(int n)
 {
@@ -167,24 +185,19 @@ TEST(delivers_input_then_the_end_once)
 	side_close(&s, -1);
 }
 
-TEST(writes_at_once_when_nothing_is_queued)
+SIDE_TEST(writes_at_once_when_nothing_is_queued, 1000, 1000)
 {
-	struct side s;
-	int fd = side_open(&s, 1000, 1000);
 	char got[10];
 
-	assert_int_equal(stream_write(s.stream, "abc", 3, NULL), 0);
-	assert_int_equal(read(fd, got, 10), 3); /* no turn of the loop */
-	assert_int_equal(stream_queued(s.stream), 0);
-	side_close(&s, fd);
+	assert_int_equal(stream_write(s->stream, "abc", 3, NULL), 0);
+	assert_int_equal(read(s->far, got, 10), 3); /* no turn of the loop */
+	assert_int_equal(stream_queued(s->stream), 0);
 }
 
 #define BIG ((size_t)4 << 20)
 
-TEST(partial_writes_keep_the_order)
+SIDE_TEST(partial_writes_keep_the_order, 2 * BIG, 2 * BIG)
 {
-	struct side s;
-	int fd = side_open(&s, 2 * BIG, 2 * BIG);
 	char *sent = malloc(BIG), *got = malloc(BIG);
 	struct payload_vec v;
 	struct payload *p;
@@ -200,22 +213,21 @@ TEST(partial_writes_keep_the_order)
 		payload_vec_add(&v, slice);
 		payload_unref(slice);
 	}
-	assert_int_equal(stream_write_vec(s.stream, NULL, &v), 0);
+	assert_int_equal(stream_write_vec(s->stream, NULL, &v), 0);
 	payload_vec_clear(&v);
-	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, NULL),
+	assert_int_equal(stream_write(s->stream, sent + BIG / 2, BIG / 2, NULL),
 			 0);
-	assert_true(stream_queued(s.stream) > 0);
+	assert_true(stream_queued(s->stream) > 0);
 	while (n < BIG) {
-		n += read_all(fd, got + n, BIG - n);
+		n += read_all(s->far, got + n, BIG - n);
 		turns(1);
 	}
 	assert_memory_equal(sent, got, BIG);
-	assert_int_equal(stream_queued(s.stream), 0);
-	assert_int_equal(s.drains, 1);
+	assert_int_equal(stream_queued(s->stream), 0);
+	assert_int_equal(s->drains, 1);
 	payload_unref(p);
 	free(sent);
 	free(got);
-	side_close(&s, fd);
 }
 
 /* How many bytes come with the next read, and which descriptors do. */
@@ -286,82 +298,70 @@ TEST(descriptors_travel_with_their_bytes)
 	side_close(&s, fd);
 }
 
-TEST(a_full_queue_breaks_the_stream)
+SIDE_TEST(a_full_queue_breaks_the_stream, 1000, 1000)
 {
-	struct side s;
-	int fd = side_open(&s, 1000, 1000);
 	char *fill = calloc(1, BIG);
 
-	assert_int_equal(stream_write(s.stream, fill, BIG, NULL), -ENOBUFS);
-	assert_int_equal(s.ends, 0); /* told by the loop, not inside the call */
-	assert_int_equal(stream_write(s.stream, "x", 1, NULL), -EPIPE);
+	assert_int_equal(stream_write(s->stream, fill, BIG, NULL), -ENOBUFS);
+	assert_int_equal(s->ends, 0); /* told by the loop, not inside the call */
+	assert_int_equal(stream_write(s->stream, "x", 1, NULL), -EPIPE);
 	turns(2);
-	assert_int_equal(s.ends, 1);
-	assert_int_equal(s.error, -ENOBUFS);
+	assert_int_equal(s->ends, 1);
+	assert_int_equal(s->error, -ENOBUFS);
 	free(fill);
-	side_close(&s, fd);
 }
 
-TEST(reading_pauses_while_the_peer_does_not_read)
+SIDE_TEST(reading_pauses_while_the_peer_does_not_read, 2 * BIG, 100)
 {
-	struct side s;
-	int fd = side_open(&s, 2 * BIG, 100);
 	char *fill = calloc(1, BIG);
 
-	assert_int_equal(stream_write(s.stream, fill, BIG, NULL), 0);
-	assert_int_equal(write(fd, "ask", 3), 3);
+	assert_int_equal(stream_write(s->stream, fill, BIG, NULL), 0);
+	assert_int_equal(write(s->far, "ask", 3), 3);
 	turns(3);
-	assert_int_equal(s.ngot, 0);
-	for (int i = 0; i < 1000 && stream_queued(s.stream) > 0; i++) {
-		read_all(fd, fill, BIG);
+	assert_int_equal(s->ngot, 0);
+	for (int i = 0; i < 1000 && stream_queued(s->stream) > 0; i++) {
+		read_all(s->far, fill, BIG);
 		turns(1);
 	}
 	turns(2);
-	assert_int_equal(s.ngot, 3);
+	assert_int_equal(s->ngot, 3);
 	free(fill);
-	side_close(&s, fd);
 }
 
-TEST(finish_flushes_first)
+SIDE_TEST(finish_flushes_first, 2 * BIG, 2 * BIG)
 {
-	struct side s;
-	int fd = side_open(&s, 2 * BIG, 2 * BIG);
 	char *data = calloc(1, BIG), *got = malloc(BIG);
 	size_t n = 0;
 
-	stream_write(s.stream, data, BIG, NULL);
-	stream_finish(s.stream);
-	assert_int_equal(write(fd, "late", 4), 4);
-	for (int i = 0; i < 10000 && !s.ends; i++) {
-		n += read_all(fd, got, BIG);
+	stream_write(s->stream, data, BIG, NULL);
+	stream_finish(s->stream);
+	assert_int_equal(write(s->far, "late", 4), 4);
+	for (int i = 0; i < 10000 && !s->ends; i++) {
+		n += read_all(s->far, got, BIG);
 		turns(1);
 	}
-	n += read_all(fd, got, BIG);
+	n += read_all(s->far, got, BIG);
 	assert_int_equal(n, BIG);
-	assert_int_equal(s.ends, 1);
-	assert_int_equal(s.error, 0);
-	assert_int_equal(s.ngot, 0);
+	assert_int_equal(s->ends, 1);
+	assert_int_equal(s->error, 0);
+	assert_int_equal(s->ngot, 0);
 	free(data);
 	free(got);
-	side_close(&s, fd);
 }
 
-TEST(shutdown_ends_one_direction)
+SIDE_TEST(shutdown_ends_one_direction, 1000, 1000)
 {
-	struct side s;
-	int fd = side_open(&s, 1000, 1000);
 	char got[10];
 
-	stream_write(s.stream, "bye", 3, NULL);
-	stream_shutdown(s.stream);
+	stream_write(s->stream, "bye", 3, NULL);
+	stream_shutdown(s->stream);
 	turns(1);
-	assert_int_equal(read(fd, got, 10), 3);
-	assert_int_equal(read(fd, got, 10), 0); /* end of file */
-	assert_int_equal(write(fd, "last", 4), 4);
+	assert_int_equal(read(s->far, got, 10), 3);
+	assert_int_equal(read(s->far, got, 10), 0); /* end of file */
+	assert_int_equal(write(s->far, "last", 4), 4);
 	turns(2);
-	assert_int_equal(s.ngot, 4);
-	assert_int_equal(s.ends, 0);
-	side_close(&s, fd);
+	assert_int_equal(s->ngot, 4);
+	assert_int_equal(s->ends, 0);
 }
 
 /* Bytes that the peer sent before it stopped listening are still heard. */
@@ -380,16 +380,12 @@ TEST(input_comes_before_a_write_error)
 	side_close(&s, -1);
 }
 
-TEST(read_now_takes_what_is_there)
+SIDE_TEST(read_now_takes_what_is_there, 1000, 1000)
 {
-	struct side s;
-	int fd = side_open(&s, 1000, 1000);
-
-	assert_int_equal(write(fd, "hello", 5), 5);
-	stream_read_now(s.stream, 1 << 20);
-	assert_int_equal(s.ngot, 5);
-	assert_int_equal(s.ends, 0);
-	side_close(&s, fd);
+	assert_int_equal(write(s->far, "hello", 5), 5);
+	stream_read_now(s->stream, 1 << 20);
+	assert_int_equal(s->ngot, 5);
+	assert_int_equal(s->ends, 0);
 }
 
 /* ---- input that stays until it is answered ---- */
@@ -401,6 +397,15 @@ static int side_open_held(struct side *s)
 	return side_open(s, 1000, 1000);
 }
 
+static struct side *held_side(void)
+{
+	NOT_EMULATED("SO_PEEK_OFF");
+	held = true;
+	return side_of_test(1000, 1000);
+}
+
+#define HELD_TEST(name) TEST_ON(name, struct side *s, held_side())
+
 static int unread(const struct side *s)
 {
 	int n = -1;
@@ -409,27 +414,23 @@ static int unread(const struct side *s)
 	return n;
 }
 
-TEST(input_stays_until_it_is_released)
+HELD_TEST(input_stays_until_it_is_released)
 {
-	struct side s;
-	int fd = side_open_held(&s);
-
-	assert_int_equal(write(fd, "first", 5), 5);
+	assert_int_equal(write(s->far, "first", 5), 5);
 	turns(3);
-	assert_int_equal(s.ngot, 5); /* once, whatever the turns */
-	assert_int_equal(unread(&s), 5);
-	assert_int_equal(write(fd, "second", 6), 6);
+	assert_int_equal(s->ngot, 5); /* once, whatever the turns */
+	assert_int_equal(unread(s), 5);
+	assert_int_equal(write(s->far, "second", 6), 6);
 	turns(3);
-	assert_int_equal(s.ngot, 11);
-	assert_memory_equal(s.got, "firstsecond", 11);
-	assert_int_equal(unread(&s), 11);
-	stream_release(s.stream);
-	assert_int_equal(unread(&s), 0);
-	assert_int_equal(write(fd, "third", 5), 5);
+	assert_int_equal(s->ngot, 11);
+	assert_memory_equal(s->got, "firstsecond", 11);
+	assert_int_equal(unread(s), 11);
+	stream_release(s->stream);
+	assert_int_equal(unread(s), 0);
+	assert_int_equal(write(s->far, "third", 5), 5);
 	turns(3);
-	assert_int_equal(s.ngot, 16);
-	assert_memory_equal(s.got, "firstsecondthird", 16);
-	side_close(&s, fd);
+	assert_int_equal(s->ngot, 16);
+	assert_memory_equal(s->got, "firstsecondthird", 16);
 }
 
 static void ask(struct side *s, int fd)
@@ -442,21 +443,17 @@ static void ask(struct side *s, int fd)
 	assert_int_equal(read(fd, got, 10), 2);
 }
 
-TEST(input_of_several_requests_is_taken_out_together)
+HELD_TEST(input_of_several_requests_is_taken_out_together)
 {
-	struct side s;
-	int fd = side_open_held(&s);
-
 	for (int i = 1; i < STREAM_HOLD_PIECES; i++) {
-		ask(&s, fd);
-		assert_int_equal(unread(&s), 4 * i);
+		ask(s, s->far);
+		assert_int_equal(unread(s), 4 * i);
 	}
-	ask(&s, fd);
-	assert_int_equal(unread(&s), 0);
-	assert_int_equal(s.ngot, 4 * STREAM_HOLD_PIECES);
-	ask(&s, fd);
-	assert_memory_equal(s.got + 4 * STREAM_HOLD_PIECES, "asks", 4);
-	side_close(&s, fd);
+	ask(s, s->far);
+	assert_int_equal(unread(s), 0);
+	assert_int_equal(s->ngot, 4 * STREAM_HOLD_PIECES);
+	ask(s, s->far);
+	assert_memory_equal(s->got + 4 * STREAM_HOLD_PIECES, "asks", 4);
 }
 
 TEST(much_input_is_taken_out_unanswered)
@@ -489,21 +486,18 @@ static pid_t write_by_another(int fd, const char *text)
 }
 
 /* The kernel ends a read between them, though there is more to read. */
-TEST(bytes_of_two_writers_are_read_to_the_end)
+HELD_TEST(bytes_of_two_writers_are_read_to_the_end)
 {
-	struct side s;
-	int fd = side_open_held(&s);
 	pid_t another;
 
-	assert_int_equal(write(fd, "one's", 5), 5);
-	another = write_by_another(fd, "another's");
+	assert_int_equal(write(s->far, "one's", 5), 5);
+	another = write_by_another(s->far, "another's");
 	turns(3);
-	assert_int_equal(s.ngot, 14);
-	assert_memory_equal(s.got, "one'sanother's", 14);
-	assert_int_equal(s.pieces, 2);
-	assert_int_equal(s.senders[0], getpid());
-	assert_int_equal(s.senders[1], another);
-	side_close(&s, fd);
+	assert_int_equal(s->ngot, 14);
+	assert_memory_equal(s->got, "one'sanother's", 14);
+	assert_int_equal(s->pieces, 2);
+	assert_int_equal(s->senders[0], getpid());
+	assert_int_equal(s->senders[1], another);
 }
 
 /* More than the turns of one event take. */
@@ -610,35 +604,27 @@ TEST(an_answer_beyond_the_pause_does_not_end_the_reading)
 	side_close(&s, fd);
 }
 
-TEST(an_answer_comes_before_the_close)
+HELD_TEST(an_answer_comes_before_the_close)
 {
-	struct side s;
-	int fd = side_open_held(&s);
-
-	side_answers(&s, fd, "bye");
-	s.closes = true;
-	assert_int_equal(write(fd, "asks", 4), 4);
+	side_answers(s, s->far, "bye");
+	s->closes = true;
+	assert_int_equal(write(s->far, "asks", 4), 4);
 	turns(2);
-	assert_answered(fd, "bye");
-	assert_int_equal(s.ends, 0);
-	s.stream = NULL;
-	side_close(&s, fd);
+	assert_answered(s->far, "bye");
+	assert_int_equal(s->ends, 0);
+	s->stream = NULL;
 }
 
 /* The peer has shut its side down, and still reads. */
-TEST(an_answer_comes_after_the_peers_last_request)
+HELD_TEST(an_answer_comes_after_the_peers_last_request)
 {
-	struct side s;
-	int fd = side_open_held(&s);
-
-	side_answers(&s, fd, "last");
-	assert_int_equal(write(fd, "asks", 4), 4);
-	shutdown(fd, SHUT_WR);
+	side_answers(s, s->far, "last");
+	assert_int_equal(write(s->far, "asks", 4), 4);
+	shutdown(s->far, SHUT_WR);
 	turns(2);
-	assert_int_equal(s.ends, 1);
-	assert_int_equal(s.error, 0);
-	assert_answered(fd, "last");
-	side_close(&s, fd);
+	assert_int_equal(s->ends, 1);
+	assert_int_equal(s->error, 0);
+	assert_answered(s->far, "last");
 }
 
 static int set_up_held(void **state)

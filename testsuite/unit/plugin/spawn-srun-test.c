@@ -35,6 +35,13 @@ static const struct spawn_place place = {
 	.expand = expand,
 };
 
+static void end(void *request)
+{
+	spawn_free(request);
+}
+
+#define SPAWN_TEST(name) TEST_ON(name, struct spawn_request *r, unit_at_end(end, spawn_new()))
+
 static void add_command(struct spawn_request *r, const char *program,
 			uint32_t nprocs)
 {
@@ -81,9 +88,8 @@ static void run_as(char **words, const char *rank, char *out, size_t size)
 	pclose(pipe);
 }
 
-TEST(one_command_is_run_as_it_is)
+SPAWN_TEST(one_command_is_run_as_it_is)
 {
-	struct spawn_request *r = spawn_new();
 	char **args;
 
 	add_command(r, "prog", 3);
@@ -98,24 +104,20 @@ TEST(one_command_is_run_as_it_is)
 	assert_true(has(args, "prog"));
 	assert_string_equal(last(args), "it's $HOME");
 	strvec_free(args);
-	spawn_free(r);
 }
 
-TEST(more_processes_than_processors_share)
+SPAWN_TEST(more_processes_than_processors_share)
 {
-	struct spawn_request *r = spawn_new();
 	char **args;
 
 	add_command(r, "prog", 5);
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
 	assert_true(has(args, "--overcommit"));
 	strvec_free(args);
-	spawn_free(r);
 }
 
-TEST(each_rank_runs_its_command)
+SPAWN_TEST(each_rank_runs_its_command)
 {
-	struct spawn_request *r = spawn_new();
 	char **args, out[256];
 
 	add_command(r, "echo", 2);
@@ -131,13 +133,11 @@ TEST(each_rank_runs_its_command)
 	run_as(args, "2", out, sizeof(out));
 	assert_string_equal(out, "/usr\n");
 	strvec_free(args);
-	spawn_free(r);
 }
 
 /* Text that a shell cannot have as a variable is left out. */
-TEST(a_command_has_its_environment)
+SPAWN_TEST(a_command_has_its_environment)
 {
-	struct spawn_request *r = spawn_new();
 	char **args, out[256];
 
 	add_command(r, "sh", 1);
@@ -151,12 +151,10 @@ TEST(a_command_has_its_environment)
 	run_as(args, "0", out, sizeof(out));
 	assert_string_equal(out, "it's $HOME b=c\n");
 	strvec_free(args);
-	spawn_free(r);
 }
 
-TEST(path_is_searched_first)
+SPAWN_TEST(path_is_searched_first)
 {
-	struct spawn_request *r = spawn_new();
 	char **args, out[256];
 
 	add_command(r, "sh", 1);
@@ -167,12 +165,10 @@ TEST(path_is_searched_first)
 	run_as(args, "0", out, sizeof(out));
 	assert_string_equal(out, "/bin/sh\n");
 	strvec_free(args);
-	spawn_free(r);
 }
 
-TEST(hosts_become_one_name_a_process)
+SPAWN_TEST(hosts_become_one_name_a_process)
 {
-	struct spawn_request *r = spawn_new();
 	char **args;
 
 	add_command(r, "a", 4);
@@ -182,12 +178,10 @@ TEST(hosts_become_one_name_a_process)
 	assert_true(has(args, "--distribution=arbitrary"));
 	assert_true(has(args, "--nodelist=n3,n3,n4,n4,n1,n2"));
 	strvec_free(args);
-	spawn_free(r);
 }
 
-TEST(spawn_that_does_not_fit_is_rejected)
+SPAWN_TEST(spawn_that_does_not_fit_is_rejected)
 {
-	struct spawn_request *r = spawn_new();
 	char **args = NULL, *word = malloc(60000);
 
 	memset(word, 'x', 60000);
@@ -198,17 +192,15 @@ TEST(spawn_that_does_not_fit_is_rejected)
 	assert_int_equal(spawn_srun_args(r, &place, &args), -E2BIG);
 	assert_null(args);
 	free(word);
-	spawn_free(r);
 }
 
-TEST(environment_drops_the_spawning_step)
+SPAWN_TEST(environment_drops_the_spawning_step)
 {
 	char *env[] = { "HOME=/root", "SLURM_NTASKS=9", "SLURM_JOB_ID=3",
 			"SLURM_JOB_NUM_NODES=2", "SLURM_JOB_NAME=x",
 			"SLURM_CONF=/c", "SLURM_SACK_SOCKET=/s",
 			"SLURM_STEP_ID=0", "PMI2X_SPAWN_FD=5", "PMI2X_APPS=1,1",
 			"PMI2X_TREE_WIDTH=4", NULL };
-	struct spawn_request *r = spawn_new();
 	const struct pmi_field pair = { "k", "v", 1, 1 };
 	char **out;
 
@@ -233,7 +225,6 @@ TEST(environment_drops_the_spawning_step)
 	assert_string_equal(last(out),
 			    "PMI2X_PREPUT=01000000010000006b007600");
 	strvec_free(out);
-	spawn_free(r);
 }
 
 /* Linux wants no longer word; what is longer must not come to a kernel's E2BIG. */

@@ -52,13 +52,20 @@ static void add_node(struct step_status *s, uint32_t position, uint32_t first,
 	add(s, position, &n);
 }
 
+static void end(void *status)
+{
+	step_status_destroy(status);
+}
+
 static struct step_status *step_of(uint32_t nodes)
 {
 	struct step_status *s;
 
 	assert_int_equal(step_status_create(&s, nodes, name_of, NULL), 0);
-	return s;
+	return unit_at_end(end, s);
 }
+
+#define STEP_TEST(name, nodes) TEST_ON(name, struct step_status *s, step_of(nodes))
 
 static void expect_text(const struct step_status *s, const char *want)
 {
@@ -70,38 +77,31 @@ static void expect_text(const struct step_status *s, const char *want)
 	assert_false(step_status_stalled(s, COLL_GATHER, &what));
 }
 
-TEST(missing_ranks_are_named)
+STEP_TEST(missing_ranks_are_named, 3)
 {
-	struct step_status *s = step_of(3);
-
 	add_node(s, 0, 0, 3, 4, 3, 12500);
 	add_node(s, 1, 4, 7, 7, 3, 11000);
 	add_node(s, 2, 8, 11, 10, 3, 12900);
 	assert_true(step_status_complete(s));
 	expect_text(s, "fence 3: 12 s, waiting for 3 of 12 ranks: 7, 10-11 "
 		       "(nodes n2, n3)");
-	step_status_destroy(s);
 }
 
 /* Runs of neighbouring nodes join, and a node where nobody is in counts. */
-TEST(ranges_span_nodes)
+STEP_TEST(ranges_span_nodes, 3)
 {
-	struct step_status *s = step_of(3);
-
 	add_node(s, 0, 0, 3, 4, 0, 2000);
 	add_node(s, 1, 4, 7, 4, 0, 0);
 	add_node(s, 2, 8, 11, 8, 0, 0);
 	expect_text(s, "fence 0: 2 s, waiting for 8 of 12 ranks: 4-11 "
 		       "(nodes n2, n3)");
-	step_status_destroy(s);
 }
 
-TEST(long_lists_are_cut)
+STEP_TEST(long_lists_are_cut, 60)
 {
 	char want[] = "waiting for 60 of 120 ranks: 1, 3, 5, 7, 9, 11, 13, 15, "
 		      "17, 19, 21, 23, 25, 27, 29, 31 and 44 more (nodes n1, "
 		      "n2, n3, n4, n5, n6, n7, n8 and 52 more)";
-	struct step_status *s = step_of(60);
 	char text[STATUS_TEXT_MAX];
 	struct stalled what;
 
@@ -110,13 +110,10 @@ TEST(long_lists_are_cut)
 	assert_true(step_status_stalled(s, COLL_FENCE, &what));
 	assert_int_equal(what.missing, 60);
 	assert_non_null(strstr(step_status_text(s, &what, text), want));
-	step_status_destroy(s);
 }
 
-TEST(silent_nodes_are_named)
+STEP_TEST(silent_nodes_are_named, 3)
 {
-	struct step_status *s = step_of(3);
-
 	add_node(s, 0, 0, 3, 4, 1, 3000);
 	assert_false(step_status_complete(s));
 	expect_text(s, "fence 1: 3 s, every rank on the nodes that answer is in; no "
@@ -124,13 +121,11 @@ TEST(silent_nodes_are_named)
 	add_node(s, 2, 8, 11, 11, 1, 3000);
 	expect_text(s, "fence 1: 3 s, waiting for 1 of 8 ranks: 11 (node n3); "
 		       "no answer from node n2");
-	step_status_destroy(s);
 }
 
 /* All are in: then it is the agents' turn, and the nodes are named. */
-TEST(a_missing_result_is_said)
+STEP_TEST(a_missing_result_is_said, 2)
 {
-	struct step_status *s = step_of(2);
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE,
 				 .entered = { 5 } };
 	struct node_status done = { .ended = { 5 }, .runs = &run, .nruns = 1 };
@@ -139,12 +134,10 @@ TEST(a_missing_result_is_said)
 	add_node(s, 1, 2, 3, 4, 4, 8000);
 	expect_text(s, "fence 4: 8 s, all ranks are in, no result yet on node "
 		       "n2");
-	step_status_destroy(s);
 }
 
-TEST(status_names_the_state_of_ranks)
+STEP_TEST(status_names_the_state_of_ranks, 2)
 {
-	struct step_status *s = step_of(2);
 	struct status_run run = { .first = 2, .last = 2, .phase = STATUS_ACTIVE,
 				 .stopped = true };
 	struct node_status n = { .runs = &run, .nruns = 1 };
@@ -153,7 +146,7 @@ TEST(status_names_the_state_of_ranks)
 	add(s, 1, &n);
 	expect_text(s, "fence 0: 4 s, waiting for 1 of 3 ranks: 2 (node n2; "
 		       "stopped)");
-	step_status_destroy(s);
+	unit_end(s);
 	s = step_of(2);
 	run.stopped = false;
 	run.phase = STATUS_FRESH;
@@ -161,19 +154,16 @@ TEST(status_names_the_state_of_ranks)
 	add(s, 1, &n);
 	expect_text(s, "fence 0: 4 s, waiting for 1 of 3 ranks: 2 (node n2; "
 		       "PMI not started)");
-	step_status_destroy(s);
 }
 
 /* Between collectives, and after one has failed, nothing waits. */
-TEST(nothing_is_stalled)
+STEP_TEST(nothing_is_stalled, 1)
 {
-	struct step_status *s = step_of(1);
 	struct stalled what;
 
 	add_node(s, 0, 0, 3, 2, 0, 0);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		assert_false(step_status_stalled(s, kind, &what));
-	step_status_destroy(s);
 }
 
 static void expect_str(struct cursor *c, const char *want)
@@ -187,11 +177,10 @@ static void expect_str(struct cursor *c, const char *want)
 }
 
 /* A tool gets the names, the texts and what each node has packed, links included. */
-TEST(a_tool_gets_it_all)
+STEP_TEST(a_tool_gets_it_all, 3)
 {
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
 	struct node_status n = { .requests = 2, .runs = &run, .nruns = 1 };
-	struct step_status *s = step_of(3);
 	struct buf b, answer;
 	struct cursor c;
 
@@ -219,11 +208,10 @@ TEST(a_tool_gets_it_all)
 	assert_true(cursor_done(&c));
 	buf_free(&b);
 	buf_free(&answer);
-	step_status_destroy(s);
 }
 
 /* libpmix does not tell which of the ranks that have started are in. */
-TEST(ranks_without_pmix_are_late_for_its_fence)
+STEP_TEST(ranks_without_pmix_are_late_for_its_fence, 2)
 {
 	struct status_run runs[2] = {
 		{ .first = 0, .last = 2, .phase = STATUS_ACTIVE },
@@ -233,7 +221,6 @@ TEST(ranks_without_pmix_are_late_for_its_fence)
 	struct status_run in = { .first = 4, .last = 5, .phase = STATUS_ACTIVE,
 				 .entered[COLL_PMIX] = 1 };
 	struct node_status other = { .age_ms = 2000, .runs = &in, .nruns = 1 };
-	struct step_status *s = step_of(2);
 	char text[STATUS_TEXT_MAX];
 	struct stalled what;
 
@@ -242,7 +229,7 @@ TEST(ranks_without_pmix_are_late_for_its_fence)
 	assert_true(step_status_stalled(s, COLL_PMIX, &what));
 	assert_string_equal(step_status_text(s, &what, text),
 			    "PMIx fence 0: 2 s, waiting for 1 of 6 ranks: 3 (node n1; PMIx not started)");
-	step_status_destroy(s);
+	unit_end(s);
 	s = step_of(2);
 	runs[1].phase = STATUS_ACTIVE;
 	add(s, 0, &n);
@@ -251,15 +238,13 @@ TEST(ranks_without_pmix_are_late_for_its_fence)
 	assert_string_equal(step_status_text(s, &what, text),
 			    "PMIx fence 0: 2 s, waiting for 4 of 6 ranks: 0-3 (node n1; "
 			    "some of them: libpmix does not report which)");
-	step_status_destroy(s);
 }
 
 /* The text comes after those of the links. */
-TEST(wait_of_a_node_is_among_the_texts)
+STEP_TEST(wait_of_a_node_is_among_the_texts, 1)
 {
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
 	struct node_status n = { .runs = &run, .nruns = 1 };
-	struct step_status *s = step_of(1);
 	struct buf b, answer;
 	struct cursor c;
 
@@ -278,7 +263,6 @@ TEST(wait_of_a_node_is_among_the_texts)
 	expect_str(&c, "rank 1 is?late");
 	buf_free(&b);
 	buf_free(&answer);
-	step_status_destroy(s);
 }
 
 TEST(equal_ranks_are_one_run)
@@ -318,6 +302,6 @@ TEST(damage_is_refused)
 	pack(&b, &n);
 	assert_int_equal(status_unpack(b.data, b.len, &out), -EPROTO);
 	buf_free(&b);
-	step_status_destroy(s);
+	unit_end(s);
 	assert_int_equal(step_status_create(&s, 0, name_of, NULL), -EINVAL);
 }

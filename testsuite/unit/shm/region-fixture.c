@@ -60,12 +60,22 @@ struct payload *gather_image(const char *const *values, uint32_t n)
 	return p;
 }
 
+static void end_writer(void *writer)
+{
+	region_writer_destroy(writer);
+}
+
 struct region_writer *new_writer(size_t size)
 {
 	struct region_writer *w;
 
 	assert_int_equal(region_writer_create(&w, size), 0);
-	return w;
+	return unit_at_end(end_writer, w);
+}
+
+static void detach(void *region)
+{
+	region_detach(region);
 }
 
 struct region *attach(const struct region_writer *w)
@@ -74,7 +84,7 @@ struct region *attach(const struct region_writer *w)
 
 	assert_int_equal(region_attach(&r, region_writer_fd(w),
 				       region_writer_size(w)), 0);
-	return r;
+	return unit_at_end(detach, r);
 }
 
 void check_key(const struct region *r, const char *key, const char *expected)

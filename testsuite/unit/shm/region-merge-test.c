@@ -17,9 +17,8 @@ static void tidy_all(struct region_writer *w)
 }
 
 /* As when a node has no time for anything between fences. */
-TEST(many_generations_are_found_untidied)
+WRITER_TEST(many_generations_are_found_untidied, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
 	char prefix[32], value[32], key[64];
 
@@ -42,15 +41,12 @@ TEST(many_generations_are_found_untidied)
 		}
 	}
 	assert_false(has_key(r, "g100-0"));
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 /* 100 fences of one key a rank, and what each fence costs on the way. */
-TEST(fences_in_a_row_cost_the_same)
+WRITER_TEST(fences_in_a_row_cost_the_same, REGION_SIZE_DEFAULT)
 {
 	enum { FENCES = 100, KEYS = 1024 };
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
 	const struct region_view *view;
 	char prefix[32], key[64];
@@ -85,14 +81,11 @@ TEST(fences_in_a_row_cost_the_same)
 			check_key(r, key, prefix);
 		}
 	}
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 /* The newest value wins, at every point of a merge. */
-TEST(keys_put_again_have_their_last_value)
+WRITER_TEST(keys_put_again_have_their_last_value, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
 	char value[32];
 
@@ -109,8 +102,6 @@ TEST(keys_put_again_have_their_last_value)
 	tidy_all(w);
 	check_key(r, "same9", value);
 	check_key(r, "many0", "v");
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 struct watcher {
@@ -139,9 +130,8 @@ static void *watch_keys(void *arg)
 	return NULL;
 }
 
-TEST(readers_miss_nothing_while_indexes_change)
+WRITER_TEST(readers_miss_nothing_while_indexes_change, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
 	struct watcher watcher = { .region = r };
 	pthread_t thread;
@@ -158,6 +148,4 @@ TEST(readers_miss_nothing_while_indexes_change)
 	watcher.stop = true;
 	pthread_join(thread, NULL);
 	assert_int_equal(watcher.misses, 0);
-	region_detach(r);
-	region_writer_destroy(w);
 }

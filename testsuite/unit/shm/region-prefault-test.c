@@ -127,9 +127,8 @@ TEST(nothing_where_there_is_no_room)
 }
 
 /* Two fences of one size: the second finds its pages. */
-TEST(a_fence_finds_its_pages)
+WRITER_TEST(a_fence_finds_its_pages, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct stat before, after;
 
 	NOT_EMULATED("pages that are there before they are used");
@@ -144,5 +143,4 @@ TEST(a_fence_finds_its_pages)
 	/* In units of 512 bytes. One page: blocks need not begin with one. */
 	assert_in_range(after.st_blocks - before.st_blocks, 0, 8);
 	assert_true(region_untidy(w));
-	region_writer_destroy(w);
 }

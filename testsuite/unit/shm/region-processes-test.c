@@ -98,9 +98,8 @@ static int attack_as_nobody(void *arg)
 	return attack(arg);
 }
 
-TEST(nobody_else_can_change_it)
+WRITER_TEST(nobody_else_can_change_it, REGION_SIZE_MIN)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct stat st;
 
 	NOT_EMULATED("what madvise may not do");
@@ -113,7 +112,6 @@ TEST(nobody_else_can_change_it)
 	assert_int_equal(in_child(attack, w), 0);
 	if (geteuid() == 0)
 		assert_int_equal(in_child(attack_as_nobody, w), 0);
-	region_writer_destroy(w);
 }
 
 /* ---- attaching ---- */
@@ -128,13 +126,12 @@ TEST(sizes_out_of_range_are_refused)
 	assert_int_equal(region_writer_create(&w, SIZE_MAX), -EINVAL);
 	assert_int_equal(region_writer_create(&w, REGION_SIZE_MIN + 1), 0);
 	assert_int_equal(region_writer_size(w) % 4096, 0);
-	region_detach(attach(w));
+	attach(w);
 	region_writer_destroy(w);
 }
 
-TEST(files_that_are_no_region_are_rejected)
+WRITER_TEST(files_that_are_no_region_are_rejected, REGION_SIZE_MIN)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	size_t size = region_writer_size(w);
 	struct region *r;
 	int pipes[2], fd;
@@ -153,13 +150,11 @@ TEST(files_that_are_no_region_are_rejected)
 	assert_int_equal(ftruncate(fd, size), 0);
 	assert_int_equal(region_attach(&r, fd, size), -EPROTO);
 	close(fd);
-	region_writer_destroy(w);
 }
 
 /* A region of another version, byte order or maker, field by field. */
-TEST(foreign_headers_are_refused)
+WRITER_TEST(foreign_headers_are_refused, REGION_SIZE_MIN)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
 	size_t size = region_writer_size(w);
 	int fd = memfd_create("copy", MFD_CLOEXEC);
@@ -181,8 +176,6 @@ TEST(foreign_headers_are_refused)
 	assert_int_equal(ftruncate(fd, size - 1), 0);
 	assert_int_equal(region_attach(&copy, fd, size), -EPROTO);
 	close(fd);
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 static int attach_without_room(void *arg)
@@ -197,13 +190,10 @@ static int attach_without_room(void *arg)
 	return 0;
 }
 
-TEST(a_limit_on_memory_is_an_error_not_a_crash)
+WRITER_TEST(a_limit_on_memory_is_an_error_not_a_crash, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
-
 	NOT_EMULATED("a limit of address space");
 	assert_int_equal(in_child(attach_without_room, w), 0);
-	region_writer_destroy(w);
 }
 
 #define LITTLE (1 << 20) /* bytes: far more than one generation takes */
@@ -230,8 +220,6 @@ static int lock_all(void *arg)
 	r = attach(w);
 	EXPECT(has_key(r, "k0"));
 	EXPECT(memory_of(w) < LITTLE);
-	region_detach(r);
-	region_writer_destroy(w);
 	return 0;
 }
 
@@ -302,9 +290,8 @@ static void publish_generation(struct region_writer *w, int g)
 	payload_unref(image);
 }
 
-TEST(readers_see_whole_generations_only)
+WRITER_TEST(readers_see_whole_generations_only, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	int status;
 	pid_t pid = fork();
 
@@ -318,5 +305,4 @@ TEST(readers_see_whole_generations_only)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	region_writer_destroy(w);
 }

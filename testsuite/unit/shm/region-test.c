@@ -15,9 +15,8 @@
 
 /* ---- fences ---- */
 
-TEST(readers_find_what_is_published)
+WRITER_TEST(readers_find_what_is_published, REGION_SIZE_DEFAULT)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
 	struct region *r = attach(w);
 	const char *value, *first;
 	size_t len;
@@ -35,14 +34,12 @@ TEST(readers_find_what_is_published)
 	assert_true(region_writer_find(w, "a5", 2, &value, &len));
 	assert_string_equal(value, "two");
 	assert_false(region_writer_find(w, "b", 1, &value, &len));
-	region_writer_destroy(w);
+	unit_end(w);
 	check_key(r, "a5", "two"); /* the agent may leave first */
-	region_detach(r);
 }
 
-TEST(empty_generations_cost_nothing)
+WRITER_TEST(empty_generations_cost_nothing, REGION_SIZE_MIN)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
 	size_t used;
 	void *view;
@@ -56,8 +53,6 @@ TEST(empty_generations_cost_nothing)
 	assert_int_equal(region_writer_used(w), used);
 	assert_ptr_equal(view_of(r), view);
 	check_key(r, "k0", "v");
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 /* Publish generations of `n` keys until one fails, which must change nothing. */
@@ -79,11 +74,10 @@ static int fill_up(struct region_writer *w, int first, int n)
 	}
 }
 
-TEST(a_full_region_keeps_what_it_has)
+WRITER_TEST(a_full_region_keeps_what_it_has, REGION_SIZE_MIN)
 {
 	static const char *const values[] = {"gathered"};
 	struct payload *image = gather_image(values, 1);
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
 	char key[64], prefix[32];
 	uint64_t at, len;
@@ -105,17 +99,14 @@ TEST(a_full_region_keeps_what_it_has)
 	assert_int_equal(publish_keys(w, "more", 1, "v"), 0);
 	check_key(r, "more0", "v");
 	check_key(r, "g0-9", "g0-");
-	region_detach(r);
-	region_writer_destroy(w);
 	payload_unref(image);
 }
 
 /* The joint index may come to lie where a gather has been. */
-TEST(keys_are_found_in_used_space)
+WRITER_TEST(keys_are_found_in_used_space, REGION_SIZE_MIN)
 {
 	static char value[16001];
 	const char *const values[] = {value};
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
 	struct payload *image;
 	char key[32];
@@ -141,16 +132,13 @@ TEST(keys_are_found_in_used_space)
 		snprintf(key, sizeof(key), "absent%d", i);
 		assert_false(has_key(r, key));
 	}
-	region_detach(r);
-	region_writer_destroy(w);
 	payload_unref(image);
 }
 
-TEST(only_images_are_published)
+WRITER_TEST(only_images_are_published, REGION_SIZE_MIN)
 {
 	static const char *const values[] = {"a"};
 	struct payload *gather = gather_image(values, 1), *fence;
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	uint64_t at, len;
 	struct buf b;
 
@@ -170,16 +158,14 @@ TEST(only_images_are_published)
 	assert_int_equal(region_writer_used(w), 0);
 	payload_unref(fence);
 	payload_unref(gather);
-	region_writer_destroy(w);
 }
 
 /* ---- gathers ---- */
 
-TEST(gathers_arrive_as_images_and_as_arrays)
+WRITER_TEST(gathers_arrive_as_images_and_as_arrays, REGION_SIZE_MIN)
 {
 	static const char *const values[] = {"zero", "", "two two", "3"};
 	struct payload *image = gather_image(values, 4);
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
 	uint64_t at, len;
 	struct image img;
@@ -203,8 +189,6 @@ TEST(gathers_arrive_as_images_and_as_arrays)
 	bytes = region_bytes(r, at, len);
 	assert_memory_equal(bytes, "zero\0\0\0\0\0\0two t3\0\0\0\0", 20);
 	assert_memory_equal(region_writer_bytes(w, at, len), bytes, 20);
-	region_detach(r);
-	region_writer_destroy(w);
 	payload_unref(image);
 }
 
@@ -403,11 +387,10 @@ TEST(a_fence_published_where_it_was_made_stays)
 	region_writer_destroy(w);
 }
 
-TEST(released_space_is_used_again)
+WRITER_TEST(released_space_is_used_again, REGION_SIZE_MIN)
 {
 	static const char *const values[] = {"a", "bb"};
 	struct payload *image = gather_image(values, 2);
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	uint64_t at, kept, len;
 	size_t used;
 
@@ -426,13 +409,11 @@ TEST(released_space_is_used_again)
 	assert_int_equal(region_writer_used(w), used);
 	region_release(w, kept + 8); /* nobody's */
 	assert_non_null(region_writer_bytes(w, kept, 8));
-	region_writer_destroy(w);
 	payload_unref(image);
 }
 
-TEST(bytes_are_given_only_where_something_is)
+WRITER_TEST(bytes_are_given_only_where_something_is, REGION_SIZE_MIN)
 {
-	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
 	size_t size = region_writer_size(w);
 
@@ -449,8 +430,6 @@ TEST(bytes_are_given_only_where_something_is)
 	assert_null(region_bytes(r, size - 8, 9));
 	assert_null(region_bytes(r, 8, UINT64_MAX - 4));
 	assert_null(region_bytes(r, UINT64_MAX, 1));
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 /* ---- free space ---- */
