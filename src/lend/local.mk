@@ -20,3 +20,12 @@ libpmi2x_lend_la_CFLAGS = $(liblend_la_CFLAGS)
 libpmi2x_lend_la_LIBADD = liblend.la $(DL_LIBS)
 libpmi2x_lend_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--no-undefined
+
+# Pure: the ledger of lent cores, which no program uses yet.
+noinst_LTLIBRARIES += liblendcore.la
+liblendcore_la_SOURCES = \
+	src/lend/core/arrivals.c src/lend/core/arrivals.h \
+	src/lend/core/atomics.h \
+	src/lend/core/ledger.c src/lend/core/ledger.h \
+	src/lend/core/shares.c src/lend/core/shares.h
+liblendcore_la_CPPFLAGS = $(AM_CPPFLAGS)

@@ -31,6 +31,7 @@ UNIT_LIBS_PMI = libengine.la libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE
 UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
 UNIT_LIBS_AGENT = libsupervisor.la libagent.la libsrun.la libio.la $(SODIUM_LIBS) \
 	$(LIBUV_LIBS) $(UNIT_LIBS_PMI)
+UNIT_LIBS_LENDCORE = liblendcore.la
 UNIT_LIBS_LEND = liblend.la $(DL_LIBS)
 UNIT_LIBS_SRUN = $(UNIT_LIBS_AGENT)
 UNIT_LDFLAGS_SRUN = -Wl,--wrap=payload_copy_in
