@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += quickstart contrib/build/build-tree contrib/build/install-deps \
-	contrib/build/packages.debian contrib/build/plain-path contrib/cluster/mpi-hello.c \
+	contrib/build/list-files contrib/build/packages.debian \
+	contrib/build/plain-path contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
 	testsuite/asan-at-fork.c testsuite/cross testsuite/debian-root.sh \
 	testsuite/check-promises testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \

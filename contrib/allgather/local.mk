@@ -2,37 +2,7 @@
 # The ring allgather. Its objects make the library and the preloadable form, and
 # the unit tests link them as they are.
 noinst_LTLIBRARIES += contrib/allgather/libring.la
-contrib_allgather_libring_la_SOURCES = \
-	contrib/allgather/api.c \
-	contrib/allgather/bundle.c contrib/allgather/bundle.h \
-	contrib/allgather/clock.h \
-	contrib/allgather/create.c \
-	contrib/allgather/delivery.c contrib/allgather/delivery.h \
-	contrib/allgather/flow.c contrib/allgather/flow.h \
-	contrib/allgather/frame.c contrib/allgather/frame.h \
-	contrib/allgather/group.c contrib/allgather/group.h \
-	contrib/allgather/group_layout.h \
-	contrib/allgather/group_ops.c \
-	contrib/allgather/join.c contrib/allgather/join.h \
-	contrib/allgather/join_meet.c \
-	contrib/allgather/join_round.c \
-	contrib/allgather/join_settings.c \
-	contrib/allgather/links.c \
-	contrib/allgather/neighbours.c \
-	contrib/allgather/ops.c \
-	contrib/allgather/pmi_library.c contrib/allgather/pmi_library.h \
-	contrib/allgather/pmi_gather.c contrib/allgather/pmi_gather.h \
-	contrib/allgather/pmi_keys.c contrib/allgather/pmi_keys.h \
-	contrib/allgather/ring.h \
-	contrib/allgather/schedule.c contrib/allgather/schedule.h \
-	contrib/allgather/settings.c contrib/allgather/settings.h \
-	contrib/allgather/store.c contrib/allgather/store.h \
-	contrib/allgather/tcp.c \
-	contrib/allgather/tcp_address.c contrib/allgather/tcp_address.h \
-	contrib/allgather/tcp_greet.c contrib/allgather/tcp_greet.h \
-	contrib/allgather/tcp_link.c contrib/allgather/tcp_link.h \
-	contrib/allgather/transport.h \
-	contrib/allgather/transports.c \
+contrib_allgather_libring_la_SOURCES = $(files_contrib_allgather) \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
 	src/common/libutil/budget.c \
@@ -98,19 +68,7 @@ contrib_allgather_examples_ring_hello_LDADD = \
 	contrib/allgather/libpmi2x-allgather.la contrib/libpmi2x/libpmi2x.la
 contrib_allgather_examples_ring_hello_LDFLAGS = $(AM_LDFLAGS) -no-install
 
-dist_man_MANS += \
-	contrib/allgather/man/pmi2x-allgather.7 \
-	contrib/allgather/man/pmi2x_ring_allgather.3 \
-	contrib/allgather/man/pmi2x_ring_allgather_v.3 \
-	contrib/allgather/man/pmi2x_ring_create.3 \
-	contrib/allgather/man/pmi2x_ring_destroy.3 \
-	contrib/allgather/man/pmi2x_ring_error.3 \
-	contrib/allgather/man/pmi2x_ring_get_counters.3 \
-	contrib/allgather/man/pmi2x_ring_iallgather.3 \
-	contrib/allgather/man/pmi2x_ring_iallgather_v.3 \
-	contrib/allgather/man/pmi2x_ring_test.3 \
-	contrib/allgather/man/pmi2x_ring_transport.3 \
-	contrib/allgather/man/pmi2x_ring_wait.3
+dist_man_MANS += $(files_contrib_allgather_man)
 if HAVE_VERBS
 noinst_PROGRAMS += contrib/allgather/examples/rc-bootstrap
 contrib_allgather_examples_rc_bootstrap_SOURCES = \

@@ -19,26 +19,7 @@ contrib_bench_floor_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_floor_LDADD = libcoll.la libutil.la
 
 # A rank of pmi2x bench collectives loads its PMI client at run time.
-bench_rank = \
-	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
-	contrib/bench/bench_base.c \
-	contrib/bench/bench_fence.c \
-	contrib/bench/bench_fetch.c \
-	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \
-	contrib/bench/bench_group.c \
-	contrib/bench/bench_lookup.c \
-	contrib/bench/bench_meet.c \
-	contrib/bench/agent_process.c contrib/bench/agent_process.h \
-	contrib/bench/bench_memory.c \
-	contrib/bench/bench_node.c \
-	contrib/bench/bench_ops.c \
-	contrib/bench/bench_overlap.c \
-	contrib/bench/bench_pmi.h \
-	contrib/bench/bench_pmi1.c \
-	contrib/bench/bench_report.c \
-	contrib/bench/bench_ring.c \
-	contrib/bench/bench_start.c \
-	contrib/bench/bench_value.c
+bench_rank = $(files_contrib_bench) contrib/bench/bench_pmi1.c
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = libutil.la -ldl
@@ -138,49 +119,10 @@ dist_man_MANS += contrib/bench/pmi2x-bench-collectives.1 contrib/bench/pmi2x-ben
 	contrib/bench/pmi2x-dvm-plot.1 \
 	contrib/bench/pmi2x-bench-launch.1 contrib/bench/pmi2x-bench-ring.1
 benchdir = $(modulesdir)/pmi2x_bench
-dist_bench_DATA = \
-	contrib/bench/pmi2x_bench/__init__.py \
-	contrib/bench/pmi2x_bench/command.py \
-	contrib/bench/pmi2x_bench/errors.py \
-	contrib/bench/pmi2x_bench/layout.py \
-	contrib/bench/pmi2x_bench/limits.py \
-	contrib/bench/pmi2x_bench/lookup.py \
-	contrib/bench/pmi2x_bench/matrix.py \
-	contrib/bench/pmi2x_bench/place.py \
-	contrib/bench/pmi2x_bench/plot.py \
-	contrib/bench/pmi2x_bench/record.py \
-	contrib/bench/pmi2x_bench/report.py \
-	contrib/bench/pmi2x_bench/run.py
+dist_bench_DATA = $(files_contrib_bench_pmi2x_bench)
 bench_collectivesdir = $(benchdir)/collectives
-dist_bench_collectives_DATA = \
-	contrib/bench/pmi2x_bench/collectives/__init__.py \
-	contrib/bench/pmi2x_bench/collectives/plots.py \
-	contrib/bench/pmi2x_bench/collectives/record.py \
-	contrib/bench/pmi2x_bench/collectives/report.py \
-	contrib/bench/pmi2x_bench/collectives/steps.py
+dist_bench_collectives_DATA = $(files_contrib_bench_pmi2x_bench_collectives)
 bench_tasksdir = $(benchdir)/tasks
-dist_bench_tasks_DATA = \
-	contrib/bench/pmi2x_bench/tasks/__init__.py \
-	contrib/bench/pmi2x_bench/tasks/dvm.py \
-	contrib/bench/pmi2x_bench/tasks/peers.py \
-	contrib/bench/pmi2x_bench/tasks/report.py \
-	contrib/bench/pmi2x_bench/tasks/rows.py \
-	contrib/bench/pmi2x_bench/tasks/validate.py
+dist_bench_tasks_DATA = $(files_contrib_bench_pmi2x_bench_tasks)
 bench_launchdir = $(benchdir)/launch
-dist_bench_launch_DATA = \
-	contrib/bench/pmi2x_bench/launch/__init__.py \
-	contrib/bench/pmi2x_bench/launch/capacity.py \
-	contrib/bench/pmi2x_bench/launch/counters.py \
-	contrib/bench/pmi2x_bench/launch/fit.py \
-	contrib/bench/pmi2x_bench/launch/matrix.py \
-	contrib/bench/pmi2x_bench/launch/measure.py \
-	contrib/bench/pmi2x_bench/launch/mpi-noop.c \
-	contrib/bench/pmi2x_bench/launch/plan.py \
-	contrib/bench/pmi2x_bench/launch/plots.py \
-	contrib/bench/pmi2x_bench/launch/programs.py \
-	contrib/bench/pmi2x_bench/launch/record.py \
-	contrib/bench/pmi2x_bench/launch/report.py \
-	contrib/bench/pmi2x_bench/launch/simulated.py \
-	contrib/bench/pmi2x_bench/launch/sources.py \
-	contrib/bench/pmi2x_bench/launch/strace.py \
-	contrib/bench/pmi2x_bench/launch/where.py
+dist_bench_launch_DATA = $(files_contrib_bench_pmi2x_bench_launch)

@@ -1,30 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The model; it calls nothing of the system either (testsuite/check-rules).
 noinst_LTLIBRARIES += libsim.la
-libsim_la_SOURCES = \
-	contrib/sim/build.c \
-	contrib/sim/client.c contrib/sim/client.h \
-	contrib/sim/coll_node.c \
-	contrib/sim/contents.c contrib/sim/contents.h \
-	contrib/sim/events.c contrib/sim/events.h \
-	contrib/sim/faults.c \
-	contrib/sim/message.c \
-	contrib/sim/network.c contrib/sim/network.h \
-	contrib/sim/path.c contrib/sim/path.h \
-	contrib/sim/pmi_node.c contrib/sim/pmi_node.h \
-	contrib/sim/random.c contrib/sim/random.h \
-	contrib/sim/run.c \
-	contrib/sim/scenario.c contrib/sim/scenario.h \
-	contrib/sim/scenario_clients.c \
-	contrib/sim/scenario_forms.c \
-	contrib/sim/scenario_keys.c contrib/sim/scenario_keys.h \
-	contrib/sim/shape.c \
-	contrib/sim/sim.h \
-	contrib/sim/stats.c \
-	contrib/sim/stock.c \
-	contrib/sim/units.c contrib/sim/units.h \
-	contrib/sim/workload.c contrib/sim/workload.h \
-	contrib/sim/workload_file.c
+libsim_la_SOURCES = $(files_contrib_sim)
 
 # DVMs, which are libdvm's own heads and nodes.
 if HAVE_JANSSON
@@ -56,22 +33,7 @@ dist_man_MANS += contrib/sim/pmi2x-sim-run.1 contrib/sim/pmi2x-sim-scenario.5
 dist_man_MANS += contrib/sim/pmi2x-sim-plot.1 contrib/sim/pmi2x-sim-validate.1
 
 simdir = $(pkgdatadir)/sim
-dist_sim_DATA = \
-	contrib/sim/examples/cluster.scenario \
-	contrib/sim/examples/docking.scenario \
-	contrib/sim/examples/dvm-faults.scenario \
-	contrib/sim/examples/faults.scenario \
-	contrib/sim/examples/gpu-1000.scenario \
-	contrib/sim/examples/gpu-hours.scenario \
-	contrib/sim/examples/large.scenario \
-	contrib/sim/examples/mpi-beside.scenario \
-	contrib/sim/examples/node-1024.scenario \
-	contrib/sim/examples/seed-256.scenario \
-	contrib/sim/examples/seed-512.scenario \
-	contrib/sim/examples/seed-1024.scenario \
-	contrib/sim/examples/seed-2048.scenario \
-	contrib/sim/examples/servers.scenario \
-	contrib/sim/examples/stock.scenario
+dist_sim_DATA = $(files_contrib_sim_examples)
 
 # What it says against what libcoll promises: a part in make check, the whole,
 # to a million ranks, in make check-scale.

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The library that a step with PMI2X_LEND preloads: the C library only.
 noinst_LTLIBRARIES += liblend.la
-liblend_la_SOURCES = \
-	src/lend/cores.c src/lend/cores.h \
-	src/lend/facts.c src/lend/facts.h \
-	src/lend/own_facts.c src/lend/own_facts.h \
-	src/lend/report.c src/lend/report.h \
-	src/lend/request.c src/lend/request.h \
-	src/lend/table.c src/lend/table.h
+liblend_la_SOURCES = $(files_src_lend)
 liblend_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 liblend_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 

@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # srun's end: its server, and the sruns that it starts.
 noinst_LTLIBRARIES += libsrun.la
-libsrun_la_SOURCES = \
-	src/srun/spawned.c src/srun/spawned.h \
-	src/srun/srun_server.c src/srun/srun_server.h \
-	src/srun/srun_server_internal.h \
-	src/srun/srun_server_spawn.c \
-	src/srun/srun_server_status.c
+libsrun_la_SOURCES = $(files_src_srun)
 libsrun_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libsrun_la_CFLAGS = $(libio_la_CFLAGS)
 

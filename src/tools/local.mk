@@ -1,23 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += src/tools/pmi2x-probe
-src_tools_pmi2x_probe_SOURCES = \
-	src/tools/pmi2x-probe.c \
-	src/tools/probe.h \
-	src/tools/probe_files.c \
-	src/tools/probe_files.h \
-	src/tools/probe_look.c \
-	src/tools/probe_look.h \
-	src/tools/probe_mpi.c \
-	src/tools/probe_mpi.h \
-	src/tools/probe_node_list.c \
-	src/tools/probe_node_list.h \
-	src/tools/probe_nodes.c \
-	src/tools/probe_ops.c \
-	src/tools/probe_process.c \
-	src/tools/probe_process.h \
-	src/tools/probe_run.c \
-	src/tools/probe_show.c \
-	src/tools/probe_witness.c
+src_tools_pmi2x_probe_SOURCES = $(files_src_tools)
 src_tools_pmi2x_probe_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-DAGENT_PROGRAM='"$(pkglibexecdir)/pmi2x-agent"' \
 	-DPROBE_SERVER='"$(pkglibexecdir)/fake-server"'
@@ -51,26 +34,11 @@ dist_man_MANS += src/tools/pmi2x.1 src/tools/pmi2x-check.1 src/tools/pmi2x-trace
 	src/tools/pmi2x-why.1
 
 tracedir = $(modulesdir)/pmi2x_trace
-dist_trace_DATA = \
-	src/tools/pmi2x_trace/__init__.py \
-	src/tools/pmi2x_trace/chrome.py \
-	src/tools/pmi2x_trace/division.py \
-	src/tools/pmi2x_trace/phases.py \
-	src/tools/pmi2x_trace/records.py \
-	src/tools/pmi2x_trace/status.py
+dist_trace_DATA = $(files_src_tools_pmi2x_trace)
 pmi2x_checkdir = $(modulesdir)/pmi2x_check
-dist_pmi2x_check_DATA = \
-	src/tools/pmi2x_check/__init__.py \
-	src/tools/pmi2x_check/judge.py \
-	src/tools/pmi2x_check/local.py \
-	src/tools/pmi2x_check/look.py \
-	src/tools/pmi2x_check/trial.py
+dist_pmi2x_check_DATA = $(files_src_tools_pmi2x_check)
 whydir = $(modulesdir)/pmi2x_why
-dist_why_DATA = \
-	src/tools/pmi2x_why/__init__.py \
-	src/tools/pmi2x_why/nodes.py \
-	src/tools/pmi2x_why/reader.py \
-	src/tools/pmi2x_why/words.py
+dist_why_DATA = $(files_src_tools_pmi2x_why)
 
 # Where shells look for completions, below the prefix.
 bash_completiondir = $(datadir)/bash-completion/completions

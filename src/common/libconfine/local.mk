@@ -10,12 +10,7 @@ libconfine_nodeps_la_SOURCES = \
 libconfine_nodeps_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libconfine_nodeps_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
-libconfine_la_SOURCES = \
-	src/common/libconfine/confine.c src/common/libconfine/confine.h \
-	src/common/libconfine/crash.c src/common/libconfine/crash.h \
-	src/common/libconfine/filter.c src/common/libconfine/filter.h \
-	src/common/libconfine/filter_program.c src/common/libconfine/filter_program.h \
-	src/common/libconfine/foreign.c src/common/libconfine/foreign.h
+libconfine_la_SOURCES = $(files_src_common_libconfine)
 libconfine_la_CPPFLAGS = $(libconfine_nodeps_la_CPPFLAGS)
 libconfine_la_CFLAGS = $(libconfine_nodeps_la_CFLAGS)
 libconfine_la_LIBADD = libconfine_nodeps.la

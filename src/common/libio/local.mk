@@ -19,20 +19,7 @@ libio_nodeps_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libio_nodeps_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
 libio_nodeps_la_LIBADD = -lpthread -ldl
 
-libio_la_SOURCES = \
-	src/common/libio/channel.c src/common/libio/channel.h \
-	src/common/libio/epoll_set.c src/common/libio/epoll_set.h \
-	src/common/libio/frames.c src/common/libio/frames.h \
-	src/common/libio/handshake.c src/common/libio/handshake.h \
-	src/common/libio/link.c src/common/libio/link.h \
-	src/common/libio/listener.c src/common/libio/listener.h \
-	src/common/libio/loop.c src/common/libio/loop.h \
-	src/common/libio/out_queue.c src/common/libio/out_queue.h \
-	src/common/libio/proof.c src/common/libio/proof.h \
-	src/common/libio/refusals.c src/common/libio/refusals.h \
-	src/common/libio/strangers.c src/common/libio/strangers.h \
-	src/common/libio/stream.c src/common/libio/stream.h \
-	src/common/libio/tcp.c src/common/libio/tcp.h
+libio_la_SOURCES = $(files_src_common_libio)
 libio_la_CPPFLAGS = $(libio_nodeps_la_CPPFLAGS)
 libio_la_CFLAGS = $(libio_nodeps_la_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 libio_la_LIBADD = libio_nodeps.la

@@ -12,29 +12,7 @@ install-exec-local:
 uninstall-local:
 	-rmdir "$(DESTDIR)$(pmixd_home)"
 endif
-libpmixd_la_SOURCES = \
-	src/helpers/pmixd/client_hello.c src/helpers/pmixd/client_hello.h \
-	src/helpers/pmixd/collect.c src/helpers/pmixd/collect.h \
-	src/helpers/pmixd/events.c src/helpers/pmixd/events.h \
-	src/helpers/pmixd/info.c src/helpers/pmixd/info.h \
-	src/helpers/pmixd/job_info.c src/helpers/pmixd/job_info.h \
-	src/helpers/pmixd/library.c src/helpers/pmixd/library.h \
-	src/helpers/pmixd/link.c src/helpers/pmixd/link.h \
-	src/helpers/pmixd/names.c src/helpers/pmixd/names.h \
-	src/helpers/pmixd/notify.c src/helpers/pmixd/notify.h \
-	src/helpers/pmixd/pieces.c src/helpers/pmixd/pieces.h \
-	src/helpers/pmixd/server.c src/helpers/pmixd/server.h \
-	src/helpers/pmixd/server_asks.c \
-	src/helpers/pmixd/server_call.c \
-	src/helpers/pmixd/server_xns.c \
-	src/helpers/pmixd/server_fetch.c \
-	src/helpers/pmixd/server_group.c \
-	src/helpers/pmixd/server_internal.h \
-	src/helpers/pmixd/server_session.c \
-	src/helpers/pmixd/server_job.c \
-	src/helpers/pmixd/spawn.c src/helpers/pmixd/spawn.h \
-	src/helpers/pmixd/store.c src/helpers/pmixd/store.h \
-	src/helpers/pmixd/upcalls.c src/helpers/pmixd/upcalls.h
+libpmixd_la_SOURCES = $(files_src_helpers_pmixd)
 libpmixd_la_CPPFLAGS = $(libconfine_la_CPPFLAGS) $(PMIX_CFLAGS) \
 	-DPMIXD_HOME='"$(pmixd_home)"'
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -32,7 +32,7 @@ SECTIONS = {
 def find_pages():
     """{name.section: text}, of those that "make install" installs."""
     found = {}
-    for makefile in SOURCE.glob("*/**/local.mk"):
+    for makefile in [SOURCE / "files.mk", *SOURCE.glob("*/**/local.mk")]:
         for path in re.findall(r"[\w/.-]+\.[1-8]\b", makefile.read_text()):
             if (SOURCE / path).is_file():
                 found[path.rpartition("/")[2]] = (SOURCE / path).read_text()
