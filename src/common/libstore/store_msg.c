@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libstore/request.h"
-#include "libutil/pack.h"
+#include "libutil/coder.h"
 
 #define FLAG_LOCAL 1
 #define FLAG_GATHER 2
@@ -15,47 +15,94 @@
 #define STORE_MSG_ASK_FIXED (STORE_MSG_NUMBERED + 27) /* bytes of an ASK without strings */
 #define STORE_MSG_PIECE 1024 /* bytes of a value from which on it is not copied */
 
-/* ---- packing ---- */
+/* ---- the fields of a message ---- */
 
-static int pack_request(struct buf *b, const struct store_msg *m)
+static void code_string(struct coder *c, struct store_bytes *s, size_t max)
 {
-	const struct store_request *rq = &m->rq;
-	int rc = pack_u8(b, (uint8_t)m->space);
-
-	rc = rc ? rc : pack_u8(b, (uint8_t)rq->op);
-	rc = rc ? rc : pack_u8(b, (rq->local ? FLAG_LOCAL : 0) |
-					  (rq->gather ? FLAG_GATHER : 0));
-	rc = rc ? rc : pack_u32(b, rq->rank);
-	rc = rc ? rc : pack_u64(b, (uint64_t)rq->number);
-	rc = rc ? rc : pack_u32(b, rq->nkeys);
-	for (uint32_t i = 0; !rc && i < rq->nkeys; i++)
-		rc = pack_bytes(b, rq->keys[i].data, rq->keys[i].len);
-	rc = rc ? rc : pack_bytes(b, rq->expected.data, rq->expected.len);
-	return rc ? rc : pack_bytes(b, rq->value.data, rq->value.len);
+	code_limited(c, &s->data, &s->len, max);
 }
 
-/* The part before the values. */
-static int pack_answer_head(struct buf *b, const struct store_answer *a)
+static void code_keys(struct coder *c, struct store_request *rq)
 {
-	int rc = pack_u8(b, (uint8_t)a->status);
+	struct store_bytes *keys = (struct store_bytes *)rq->keys;
 
-	rc = rc ? rc : pack_u64(b, (uint64_t)a->number);
-	rc = rc ? rc : pack_str(b, a->text);
-	return rc ? rc : pack_u32(b, a->nvalues);
-}
-
-static int pack_answer(struct buf *b, const struct store_answer *a)
-{
-	int rc = pack_answer_head(b, a);
-
-	for (uint32_t i = 0; !rc && i < a->nvalues; i++) {
-		const struct payload *p = a->values[i];
-
-		rc = pack_u8(b, p != NULL);
-		if (p && !rc)
-			rc = pack_bytes(b, p->data, p->len);
+	code_count(c, &rq->nkeys, UINT32_MAX, sizeof(uint32_t));
+	if (!c->out)
+		rq->keys = keys = calloc((size_t)rq->nkeys + 1, sizeof(*keys));
+	if (!keys && !c->out) {
+		rq->nkeys = 0;
+		c->rc = -ENOMEM;
 	}
-	return rc;
+	for (uint32_t i = 0; i < rq->nkeys; i++)
+		code_string(c, &keys[i], STORE_KEY_MAX);
+}
+
+static void code_request(struct coder *c, struct store_msg *m)
+{
+	struct store_request *rq = &m->rq;
+	uint8_t flags = (rq->local ? FLAG_LOCAL : 0) | (rq->gather ? FLAG_GATHER : 0);
+
+	CODE_ENUM(c, &m->space, STORE_SPACES);
+	CODE_ENUM(c, &rq->op, STORE_OPS);
+	code_u8(c, &flags);
+	CODE_CHECK(c, flags <= (FLAG_LOCAL | FLAG_GATHER));
+	code_u32(c, &rq->rank);
+	code_i64(c, &rq->number);
+	code_keys(c, rq);
+	code_string(c, &rq->expected, STORE_VALUE_MAX);
+	code_string(c, &rq->value, STORE_VALUE_MAX);
+	CODE_CHECK(c, !request_check(rq));
+	if (c->out)
+		return;
+	rq->local = flags & FLAG_LOCAL;
+	rq->gather = flags & FLAG_GATHER;
+}
+
+/* A value that is read is a part of `bytes`. */
+static void code_value(struct coder *c, struct payload **value, struct payload *bytes)
+{
+	struct store_bytes s = { NULL, 0 };
+	uint8_t exists = *value != NULL;
+
+	if (*value)
+		s = (struct store_bytes){ (*value)->data, (*value)->len };
+	code_u8(c, &exists);
+	CODE_CHECK(c, exists <= 1);
+	if (exists)
+		code_string(c, &s, STORE_VALUE_MAX);
+	if (c->out || c->rc || !s.data)
+		return;
+	*value = payload_slice(bytes, (size_t)((const unsigned char *)s.data - bytes->data),
+			       s.len);
+	if (!*value)
+		c->rc = -ENOMEM;
+}
+
+/* The part before the values. A text that is read goes to `text`. */
+static void code_answer_head(struct coder *c, struct store_answer *a, char *text)
+{
+	CODE_ENUM(c, &a->status, STORE_STATUSES);
+	code_i64(c, &a->number);
+	code_clean(c, c->out ? (char *)a->text : text, STORE_TEXT_MAX);
+	code_count(c, &a->nvalues, UINT32_MAX, 1);
+}
+
+static void code_answer(struct coder *c, struct store_msg *m, struct payload *bytes)
+{
+	struct store_answer *a = &m->answer;
+	struct payload **values = (struct payload **)a->values;
+
+	code_answer_head(c, a, m->text);
+	if (!c->out) {
+		a->text = m->text;
+		a->values = values = calloc((size_t)a->nvalues + 1, sizeof(*values));
+	}
+	if (!values && !c->out) {
+		a->nvalues = 0;
+		c->rc = -ENOMEM;
+	}
+	for (uint32_t i = 0; i < a->nvalues; i++)
+		code_value(c, &values[i], bytes);
 }
 
 static bool has_number(enum store_msg_type type)
@@ -63,23 +110,32 @@ static bool has_number(enum store_msg_type type)
 	return type <= STORE_MSG_CANCEL || type == STORE_MSG_CREDIT;
 }
 
+static void code_message(struct coder *c, struct store_msg *m, struct payload *bytes)
+{
+	CODE_ENUM(c, &m->type, STORE_MSG_TYPES);
+	CODE_CHECK(c, m->type);
+	if (has_number(m->type))
+		code_u64(c, &m->number);
+	if (m->type == STORE_MSG_HELLO)
+		code_u32(c, &m->version);
+	if (m->type == STORE_MSG_GONE || m->type == STORE_MSG_HELLO)
+		code_u32(c, &m->rank);
+	if (m->type == STORE_MSG_GONE)
+		code_clean(c, m->text, sizeof(m->text));
+	if (m->type == STORE_MSG_ASK)
+		code_request(c, m);
+	if (m->type == STORE_MSG_ANSWER)
+		code_answer(c, m, bytes);
+}
+
+/* ---- messages ---- */
+
 int store_msg_pack(struct buf *b, const struct store_msg *m)
 {
-	int rc = pack_u8(b, (uint8_t)m->type);
+	struct coder c = { .out = b };
 
-	if (has_number(m->type))
-		rc = rc ? rc : pack_u64(b, m->number);
-	if (m->type == STORE_MSG_HELLO)
-		rc = rc ? rc : pack_u32(b, m->version);
-	if (m->type == STORE_MSG_GONE || m->type == STORE_MSG_HELLO)
-		rc = rc ? rc : pack_u32(b, m->rank);
-	if (m->type == STORE_MSG_GONE)
-		rc = rc ? rc : pack_str(b, m->text);
-	if (m->type == STORE_MSG_ASK)
-		rc = rc ? rc : pack_request(b, m);
-	if (m->type == STORE_MSG_ANSWER)
-		rc = rc ? rc : pack_answer(b, &m->answer);
-	return rc;
+	code_message(&c, (struct store_msg *)m, NULL);
+	return c.rc;
 }
 
 int store_msg_pack_client(struct buf *b, const struct store_msg *m)
@@ -179,15 +235,18 @@ int store_msg_make_answer(struct payload_vec *out, uint64_t number,
 			  const struct store_answer *a, bool for_client,
 			  struct budget *budget)
 {
+	uint8_t type = STORE_MSG_ANSWER;
 	struct buf b;
+	struct coder c = { .out = &b };
 	int rc;
 
 	buf_init(&b, STORE_MSG_MAX);
 	b.budget = budget;
-	rc = for_client ? pack_u32(&b, 0) : 0;
-	rc = rc ? rc : pack_u8(&b, STORE_MSG_ANSWER);
-	rc = rc ? rc : pack_u64(&b, number);
-	rc = rc ? rc : pack_answer_head(&b, a);
+	c.rc = for_client ? pack_u32(&b, 0) : 0;
+	code_u8(&c, &type);
+	code_u64(&c, &number);
+	code_answer_head(&c, (struct store_answer *)a, NULL);
+	rc = c.rc;
 	for (uint32_t i = 0; !rc && i < a->nvalues; i++)
 		rc = add_value(out, &b, a->values[i]);
 	rc = rc ? rc : end_piece(out, &b);
@@ -197,125 +256,15 @@ int store_msg_make_answer(struct payload_vec *out, uint64_t number,
 	return rc;
 }
 
-/* ---- unpacking ---- */
-
-static struct store_bytes unpack_string(struct cursor *c, size_t max)
-{
-	struct store_bytes s = { NULL, 0 };
-
-	s.data = unpack_bytes(c, max, &s.len);
-	if (!s.data)
-		s.len = 0;
-	return s;
-}
-
-/* Texts go to terminals, so unprintable bytes become '?'. */
-static void unpack_text(struct cursor *c, char out[STORE_TEXT_MAX])
-{
-	const struct store_bytes s = unpack_string(c, STORE_TEXT_MAX - 1);
-	const char *from = s.data;
-
-	for (size_t i = 0; i < s.len; i++)
-		out[i] = from[i] >= ' ' && from[i] < 127 ? from[i] : '?';
-	out[s.len] = '\0';
-}
-
-static int unpack_request(struct cursor *c, struct store_msg *m)
-{
-	struct store_request *rq = &m->rq;
-	struct store_bytes *keys;
-	uint8_t flags;
-
-	m->space = unpack_u8(c);
-	rq->op = unpack_u8(c);
-	flags = unpack_u8(c);
-	rq->local = flags & FLAG_LOCAL;
-	rq->gather = flags & FLAG_GATHER;
-	rq->rank = unpack_u32(c);
-	rq->number = (int64_t)unpack_u64(c);
-	rq->nkeys = unpack_u32(c);
-	if (!cursor_ok(c) || flags > (FLAG_LOCAL | FLAG_GATHER) ||
-	    (unsigned)m->space >= STORE_SPACES || rq->nkeys > cursor_left(c) / sizeof(uint32_t))
-		return -EPROTO;
-	keys = calloc((size_t)rq->nkeys + 1, sizeof(*keys));
-	rq->keys = keys;
-	if (!keys)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < rq->nkeys; i++)
-		keys[i] = unpack_string(c, STORE_KEY_MAX);
-	rq->expected = unpack_string(c, STORE_VALUE_MAX);
-	rq->value = unpack_string(c, STORE_VALUE_MAX);
-	return cursor_done(c) && !request_check(rq) ? 0 : -EPROTO;
-}
-
-static int unpack_value(struct cursor *c, struct payload *bytes, struct payload **out)
-{
-	uint8_t exists = unpack_u8(c);
-	struct store_bytes s;
-
-	if (!cursor_ok(c) || exists > 1)
-		return -EPROTO;
-	if (!exists)
-		return 0;
-	s = unpack_string(c, STORE_VALUE_MAX);
-	if (!cursor_ok(c))
-		return -EPROTO;
-	*out = payload_slice(bytes, s.data ? (size_t)((const unsigned char *)s.data - bytes->data) :
-					     0, s.len);
-	return *out ? 0 : -ENOMEM;
-}
-
-static int unpack_answer(struct cursor *c, struct store_msg *m, struct payload *bytes)
-{
-	struct store_answer *a = &m->answer;
-	struct payload **values;
-	uint32_t n;
-	int rc = 0;
-
-	a->status = unpack_u8(c);
-	a->number = (int64_t)unpack_u64(c);
-	unpack_text(c, m->text);
-	a->text = m->text;
-	n = unpack_u32(c);
-	if (!cursor_ok(c) || (unsigned)a->status >= STORE_STATUSES || n > cursor_left(c))
-		return -EPROTO;
-	values = calloc((size_t)n + 1, sizeof(*values));
-	a->values = values;
-	if (!values)
-		return -ENOMEM;
-	for (; !rc && a->nvalues < n; a->nvalues++)
-		rc = unpack_value(c, bytes, &values[a->nvalues]);
-	return rc || cursor_done(c) ? rc : -EPROTO;
-}
-
-static int unpack_rest(struct cursor *c, struct store_msg *m, struct payload *bytes)
-{
-	if (m->type == STORE_MSG_ASK)
-		return unpack_request(c, m);
-	if (m->type == STORE_MSG_ANSWER)
-		return unpack_answer(c, m, bytes);
-	if (m->type == STORE_MSG_HELLO)
-		m->version = unpack_u32(c);
-	if (m->type == STORE_MSG_GONE || m->type == STORE_MSG_HELLO)
-		m->rank = unpack_u32(c);
-	if (m->type == STORE_MSG_GONE)
-		unpack_text(c, m->text);
-	return cursor_done(c) ? 0 : -EPROTO;
-}
-
 int store_msg_unpack(struct store_msg *m, struct payload *bytes)
 {
-	struct cursor c;
+	struct coder c = { .out = NULL };
 	int rc;
 
 	memset(m, 0, offsetof(struct store_msg, text) + 1);
-	cursor_init(&c, bytes->data, bytes->len);
-	m->type = unpack_u8(&c);
-	if (!m->type || (unsigned)m->type >= STORE_MSG_TYPES)
-		return -EPROTO;
-	if (has_number(m->type))
-		m->number = unpack_u64(&c);
-	rc = unpack_rest(&c, m, bytes);
+	cursor_init(&c.in, bytes->data, bytes->len);
+	code_message(&c, m, bytes);
+	rc = coder_end(&c);
 	if (rc)
 		store_msg_free(m);
 	return rc;
