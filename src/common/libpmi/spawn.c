@@ -3,7 +3,7 @@
  * Spawn requests: built field by field, and their wire form between agents and
  * srun. spawn_parse.c reads a client's request.
  *
- * Memory grows with the strings that are really there, never with a count that
+ * Memory grows with the bytes that are really there, never with a count that
  * somebody sent.
  */
 #include "libpmi/spawn.h"
@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "libutil/array.h"
+#include "libutil/coder.h"
 
-#define STRING_COST 16 /* bytes charged for a string beside its own */
+#define STRING_COST 16   /* bytes charged for a string beside its own */
+#define COMMAND_BYTES 16 /* packed, at least */
 
 struct spawn_request *spawn_new(void)
 {
@@ -195,118 +197,92 @@ const char *spawn_info(const struct spawn_command *c, const char *key)
  * string, pairs of info; then pairs of preput. Pairs: u32 count, each key and
  * value. Strings as pack_bytes.
  */
-static int pack_pairs(struct buf *b, const struct spawn_pair *pairs,
-		      uint32_t count)
+static void code_string(struct coder *c, struct spawn_request *s, char **text)
 {
-	int rc = pack_u32(b, count);
+	size_t len = c->out && *text ? strlen(*text) : 0;
+	const void *at = *text;
 
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		rc = pack_str(b, pairs[i].key);
-		if (!rc)
-			rc = pack_str(b, pairs[i].value);
-	}
-	return rc;
+	code_limited(c, &at, &len, SPAWN_STRING_MAX);
+	if (!c->out && !c->rc && cursor_ok(&c->in))
+		c->rc = copy_string(s, at, len, text);
 }
 
-static int pack_command(struct buf *b, const struct spawn_command *c)
+/* A program, or a key: not empty. */
+static void code_name(struct coder *c, struct spawn_request *s, char **text)
 {
-	int rc = pack_u32(b, c->nprocs);
+	code_string(c, s, text);
+	CODE_CHECK(c, *text && **text);
+}
 
-	if (!rc)
-		rc = pack_str(b, c->program);
-	if (!rc)
-		rc = pack_u32(b, c->argc);
-	for (uint32_t i = 0; !rc && i < c->argc; i++)
-		rc = pack_str(b, c->argv[i]);
-	if (!rc)
-		rc = pack_pairs(b, c->info, c->ninfo);
-	return rc;
+/* A count, and an array of it and one more; each item has at least `packed` bytes. */
+static void code_array(struct coder *c, void *array, uint32_t *count, uint32_t max,
+		       size_t size, size_t packed)
+{
+	code_count(c, count, max, packed);
+	if (c->out)
+		return;
+	*(void **)array = calloc((size_t)*count + 1, size);
+	if (*(void **)array)
+		return;
+	*count = 0;
+	c->rc = -ENOMEM;
+}
+
+static void code_pairs(struct coder *c, struct spawn_request *s, struct spawn_pair **pairs,
+		       uint32_t *count, uint32_t max)
+{
+	code_array(c, pairs, count, max, sizeof(**pairs), 2 * sizeof(uint32_t));
+	for (uint32_t i = 0; i < *count && !c->rc; i++) {
+		code_name(c, s, &(*pairs)[i].key);
+		code_string(c, s, &(*pairs)[i].value);
+	}
+}
+
+static void code_command(struct coder *c, struct spawn_request *s, struct spawn_command *cmd)
+{
+	uint32_t nprocs = cmd->nprocs;
+
+	code_u32(c, &nprocs);
+	CODE_CHECK(c, nprocs && nprocs <= SPAWN_PROCS_MAX - spawn_procs(s));
+	if (!c->out)
+		cmd->nprocs = nprocs;
+	code_name(c, s, &cmd->program);
+	code_array(c, &cmd->argv, &cmd->argc, SPAWN_ARGS_MAX, sizeof(*cmd->argv),
+		   sizeof(uint32_t));
+	for (uint32_t i = 0; i < cmd->argc && !c->rc; i++)
+		code_string(c, s, &cmd->argv[i]);
+	code_pairs(c, s, &cmd->info, &cmd->ninfo, SPAWN_INFO_MAX);
+}
+
+static void code_request(struct coder *c, struct spawn_request *s)
+{
+	code_array(c, &s->commands, &s->ncommands, SPAWN_COMMANDS_MAX, sizeof(*s->commands),
+		   COMMAND_BYTES);
+	CODE_CHECK(c, s->ncommands);
+	for (uint32_t i = 0; i < s->ncommands && !c->rc; i++)
+		code_command(c, s, &s->commands[i]);
+	code_pairs(c, s, &s->preput, &s->npreput, SPAWN_PREPUT_MAX);
 }
 
 int spawn_pack(struct buf *b, const struct spawn_request *s)
 {
+	struct coder c = { .out = b };
 	size_t start = b->len;
-	int rc = pack_u32(b, s->ncommands);
 
-	for (uint32_t i = 0; !rc && i < s->ncommands; i++)
-		rc = pack_command(b, &s->commands[i]);
-	if (!rc)
-		rc = pack_pairs(b, s->preput, s->npreput);
-	if (rc)
-		b->len = start;
-	return rc;
+	code_request(&c, (struct spawn_request *)s);
+	return coder_wrote(&c, start);
 }
 
-static int unpack_pairs(struct cursor *c, struct spawn_request *s,
-			int (*add)(struct spawn_request *s,
-				   const struct pmi_field *pair))
+int spawn_unpack(struct cursor *in, struct spawn_request **out)
 {
-	uint32_t count = unpack_u32(c);
-	int rc = cursor_ok(c) ? 0 : -EPROTO;
-
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		size_t key_len, value_len;
-		const char *key = unpack_bytes(c, SPAWN_STRING_MAX, &key_len);
-		const char *value = unpack_bytes(c, SPAWN_STRING_MAX, &value_len);
-		struct pmi_field pair = {
-			.key = key, .key_len = key_len,
-			.value = value, .value_len = value_len,
-		};
-
-		rc = cursor_ok(c) ? add(s, &pair) : -EPROTO;
-	}
-	return rc;
-}
-
-static int unpack_program(struct cursor *c, struct spawn_request *s)
-{
-	uint32_t nprocs = unpack_u32(c);
-	size_t len;
-	const char *program = unpack_bytes(c, SPAWN_STRING_MAX, &len);
-	int rc;
-
-	if (!cursor_ok(c))
-		return -EPROTO;
-	rc = spawn_add_command(s);
-	if (!rc)
-		rc = spawn_set_nprocs(s, nprocs);
-	return rc ? rc : spawn_set_program(s, program, len);
-}
-
-static int unpack_args(struct cursor *c, struct spawn_request *s)
-{
-	uint32_t count = unpack_u32(c);
-	int rc = cursor_ok(c) ? 0 : -EPROTO;
-
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		size_t len;
-		const char *arg = unpack_bytes(c, SPAWN_STRING_MAX, &len);
-
-		rc = cursor_ok(c) ? spawn_add_arg(s, arg, len) : -EPROTO;
-	}
-	return rc;
-}
-
-static int unpack_request(struct cursor *c, struct spawn_request *s)
-{
-	uint32_t count = unpack_u32(c);
-	int rc = cursor_ok(c) && count ? 0 : -EPROTO;
-
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		rc = unpack_program(c, s);
-		if (!rc)
-			rc = unpack_args(c, s);
-		if (!rc)
-			rc = unpack_pairs(c, s, spawn_add_info);
-	}
-	return rc ? rc : unpack_pairs(c, s, spawn_add_preput);
-}
-
-int spawn_unpack(struct cursor *c, struct spawn_request **out)
-{
+	struct coder c = { .in = *in };
 	struct spawn_request *s = spawn_new();
-	int rc = s ? unpack_request(c, s) : -ENOMEM;
+	int rc = -ENOMEM;
 
+	if (s) {
+		code_request(&c, s);
+		rc = coder_leave(&c, in);
+	}
 	if (rc) {
 		spawn_free(s);
 		return rc == -ENOMEM ? rc : -EPROTO;
