@@ -10,7 +10,12 @@
 
 #include "agent/node.h"
 #include "agent/peers/peers.h"
+#include "agent/step/control_path.h"
+#include "agent/step/pmix_link.h"
+#include "agent/step/ranks.h"
 #include "agent/step/service.h"
+#include "agent/step/srun_link.h"
+#include "agent/step/trace.h"
 #include "libio/fd.h"
 #include "libio/protocol.h"
 
@@ -100,7 +105,7 @@ static void give_up(void *arg, const char *what, int error)
 
 static bool is_flushed(const struct agent *a)
 {
-	return peers_flushed(a->peers) && service_is_flushed(a->service);
+	return peers_flushed(a->peers) && control_path_is_flushed(a->service);
 }
 
 static void on_drain_limit(uv_timer_t *timer)
@@ -112,7 +117,7 @@ static void on_drain_limit(uv_timer_t *timer)
 	peers_abandon(a->peers);
 	peers_leave(a->peers, false); /* not to be taken for dead */
 	peers_leave(a->peers, true);
-	service_leave(a->service);
+	srun_link_leave(a->service);
 	close_all(a);
 }
 
@@ -153,17 +158,17 @@ static void on_drain_step(uv_prepare_t *prepare)
 	if (a->stage == AGENT_DRAIN_OWN && service_is_done(a->service) &&
 	    is_flushed(a)) {
 		a->stage = AGENT_DRAIN_CHILDREN;
-		service_report(a->service);
+		trace_send(a->service);
 		peers_leave(a->peers, false);
 	}
 	if (a->stage == AGENT_DRAIN_CHILDREN && peers_gone(a->peers, false) &&
 	    is_flushed(a)) {
 		a->stage = AGENT_DRAIN_PARENT;
 		peers_leave(a->peers, true);
-		service_leave(a->service);
+		srun_link_leave(a->service);
 	}
 	if (a->stage == AGENT_DRAIN_PARENT && peers_gone(a->peers, true) &&
-	    service_is_gone(a->service))
+	    srun_link_is_gone(a->service))
 		close_all(a);
 }
 
@@ -191,7 +196,7 @@ static void on_told_step(uv_prepare_t *prepare)
 {
 	struct agent *a = prepare->data;
 
-	if (service_is_flushed(a->service))
+	if (control_path_is_flushed(a->service))
 		close_all(a);
 }
 
@@ -209,7 +214,7 @@ void agent_host_died(struct agent *a)
 		 node_own_name(&a->node));
 	a->stage = AGENT_DRAIN_PARENT;
 	service_prepare_leave(a->service);
-	service_end_step(a->service, why, 1);
+	control_path_end_step(a->service, why, 1);
 	uv_prepare_stop(&a->drain_step);
 	uv_prepare_start(&a->drain_step, on_told_step);
 	uv_timer_start(&a->drain_limit, on_drain_limit,
@@ -245,13 +250,13 @@ void agent_rank_ended(struct agent *a, uint32_t slot,
 		      const struct pmi_exit *end)
 {
 	if (a->stage != AGENT_CLOSED)
-		service_rank_ended(a->service, slot, end);
+		ranks_ended(a->service, slot, end);
 }
 
 void agent_rank_registered(struct agent *a, struct registration *reg)
 {
 	if (a->stage != AGENT_CLOSED)
-		service_rank_registered(a->service, reg);
+		ranks_register(a->service, reg);
 	fd_close(&reg->fd);
 	fd_close(&reg->pidfd);
 }
@@ -271,13 +276,13 @@ void agent_neighbour_lost(struct agent *a, uint32_t position, const char *why)
 
 int agent_pmix_message(struct agent *a, struct payload *message)
 {
-	return a->stage == AGENT_CLOSED ? 0 : service_pmix_message(a->service, message);
+	return a->stage == AGENT_CLOSED ? 0 : pmix_link_message(a->service, message);
 }
 
 void agent_pmix_lost(struct agent *a, const char *why)
 {
 	if (a->stage != AGENT_CLOSED)
-		service_pmix_lost(a->service, why);
+		pmix_link_lost(a->service, why);
 }
 
 void agent_control(struct agent *a, struct payload *frame)

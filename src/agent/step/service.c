@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/step/control_path.h"
-#include "agent/step/holder_wait.h"
 #include "agent/step/pmix_link.h"
 #include "agent/step/ranks.h"
 #include "agent/step/root_services.h"
@@ -16,7 +16,6 @@
 #include "agent/step/srun_link.h"
 #include "agent/step/store_link.h"
 #include "agent/step/sync_door.h"
-#include "agent/step/topology_wait.h"
 #include "agent/step/torch_door.h"
 #include "agent/step/trace.h"
 #include "libcoll/layout.h"
@@ -24,6 +23,7 @@
 #include "libutil/rankset.h"
 
 #define TIDY_QUIET_MS 100     /* without an event, then work that can wait */
+#define TOPOLOGY_MS 2000      /* then ranks that wait for the topology read it themselves */
 #define HELD_MS 30000         /* for the step to end when a collective failed */
 #define MISSING_RANKS_MAX 200 /* bytes of their list */
 
@@ -111,6 +111,57 @@ static void op_end_step(void *arg, const char *why, int code)
 	uv_timer_start(&s->held, on_held, HELD_MS, 0);
 }
 
+/* ---- what the host finds out ---- */
+
+static void on_topology_limit(uv_timer_t *timer)
+{
+	struct service *s = timer->data;
+
+	log_info(s->node->log, "the topology file of node %s is not ready after %d ms: each rank there reads the topology itself",
+		 node_name(s->node, s->step->position), TOPOLOGY_MS);
+	pmi_server_topology(s->server, NULL);
+}
+
+static void op_topology_wanted(void *arg)
+{
+	struct service *s = arg;
+
+	uv_timer_start(&s->topology, on_topology_limit, TOPOLOGY_MS, 0);
+	s->node->host->want_topology(s->node->host->arg);
+}
+
+void service_topology_known(struct service *s, const char *path)
+{
+	uv_timer_stop(&s->topology);
+	pmi_server_topology(s->server, path);
+}
+
+/* The engine is not called from within its own call. */
+static void on_holder(uv_timer_t *timer)
+{
+	struct service *s = timer->data;
+
+	pmi_server_holder_found(s->server, holder_find(&s->holder_question));
+}
+
+static void op_find_holder(void *arg, const unsigned char *socket, uint32_t near,
+			   bool all)
+{
+	struct service *s = arg;
+	struct holder_question *q = &s->holder_question;
+	const struct agent_host *host = s->node->host;
+
+	*q = (struct holder_question){ .uid = getuid(), .near = (pid_t)near, .all = all };
+	owner_unpack(socket, &q->peer);
+	if (!host->find_holder || host->find_holder(host->arg, q))
+		uv_timer_start(&s->holder, on_holder, 0, 0);
+}
+
+void service_holder_found(struct service *s, int found)
+{
+	pmi_server_holder_found(s->server, found);
+}
+
 static const struct pmi_host_ops engine_ops = {
 	.client_send = ranks_send,
 	.client_close = ranks_finish,
@@ -123,7 +174,7 @@ static const struct pmi_host_ops engine_ops = {
 	.tidy_later = op_tidy_later,
 	.pmix_send = pmix_link_send,
 	.process = ranks_process,
-	.find_holder = holder_wait_begin,
+	.find_holder = op_find_holder,
 	.now = op_now,
 	.fetch_timer = op_fetch_timer,
 };
@@ -271,35 +322,9 @@ static const struct srun_link_ops srun_ops = {
 	.failed = control_path_srun_failed,
 };
 
-void service_rank_ended(struct service *s, uint32_t slot,
-			const struct pmi_exit *end)
-{
-	ranks_ended(s, slot, end);
-}
-
-void service_rank_registered(struct service *s, struct registration *reg)
-{
-	ranks_register(s, reg);
-}
-
-int service_pmix_message(struct service *s, struct payload *message)
-{
-	return pmix_link_message(s, message);
-}
-
-void service_pmix_lost(struct service *s, const char *why)
-{
-	pmix_link_lost(s, why);
-}
-
 void service_control(struct service *s, struct payload *frame)
 {
 	(void)on_control_down(s, frame);
-}
-
-void service_end_step(struct service *s, const char *why, int code)
-{
-	control_path_end_step(s, why, code);
 }
 
 /* ---- leaving ---- */
@@ -312,26 +337,6 @@ void service_prepare_leave(struct service *s)
 bool service_is_done(const struct service *s)
 {
 	return ranks_have_ended(s) && !pmi_server_pending(s->server);
-}
-
-bool service_is_flushed(const struct service *s)
-{
-	return control_path_is_flushed(s);
-}
-
-void service_report(struct service *s)
-{
-	trace_send(s);
-}
-
-void service_leave(struct service *s)
-{
-	srun_link_leave(s);
-}
-
-bool service_is_gone(const struct service *s)
-{
-	return srun_link_is_gone(s);
 }
 
 /* ---- life ---- */
@@ -386,7 +391,7 @@ int service_create(struct service **out, struct node *node,
 	if (node->options->end_on_failure)
 		s->ops.end_step = op_end_step;
 	if (node->host->want_topology)
-		s->ops.topology_wanted = topology_wait_begin;
+		s->ops.topology_wanted = op_topology_wanted;
 	rc = trace_open(s);
 	if (!rc)
 		return create_server(s, region);

@@ -14,7 +14,6 @@
  *   sync_door.c        clients of the store at this node's socket
  *   torch_door.c       clients of the store that speak PyTorch's TCPStore; torch_peers.c:
  *                      which of them may
- *   topology_wait.c    who asks for the node's topology does not wait long
  *   trace.c            time stamps for a trace of start-up
  *
  * All calls are in the loop's thread. Operations that the engine calls (struct
@@ -30,7 +29,6 @@
 #include "agent/peers/peers.h"
 #include "agent/setup.h"
 #include "libengine/pmi_server.h"
-#include "libio/registration.h"
 
 struct node;
 struct service;
@@ -54,14 +52,6 @@ void service_stop(struct service *s);
 /* After the loop has ended. NULL is allowed. */
 void service_destroy(struct service *s);
 
-/* From the host: how the process of a rank has ended. Not after service_stop. */
-void service_rank_ended(struct service *s, uint32_t slot,
-			const struct pmi_exit *end);
-/* From the host: a rank has registered; its descriptors are taken over, and -1 then. */
-void service_rank_registered(struct service *s, struct registration *reg);
-/* From the host: see agent.h. */
-int service_pmix_message(struct service *s, struct payload *message);
-void service_pmix_lost(struct service *s, const char *why);
 /* From the host: a control message that srun would send. */
 void service_control(struct service *s, struct payload *frame);
 /* Append the answer to CONTROL_QUERY. 0 or the errors of buf_append. */
@@ -72,8 +62,6 @@ int service_status_pack(struct service *s, struct buf *out);
 void service_topology_known(struct service *s, const char *path);
 /* From the host: see agent_holder_found. */
 void service_holder_found(struct service *s, int found);
-/* Ask srun to end the step and to print why; without srun, ask the host. */
-void service_end_step(struct service *s, const char *why, int code);
 
 /* ---- leaving ---- */
 
@@ -81,13 +69,5 @@ void service_end_step(struct service *s, const char *why, int code);
 void service_prepare_leave(struct service *s);
 /* True: all ranks have ended, and no collective that they entered is under way. */
 bool service_is_done(const struct service *s);
-/* Nothing waits to be written to srun. */
-bool service_is_flushed(const struct service *s);
-/* The step is done: send srun what was recorded. */
-void service_report(struct service *s);
-/* Say goodbye to srun. */
-void service_leave(struct service *s);
-/* True: the connection with srun has ended. */
-bool service_is_gone(const struct service *s);
 
 #endif
