@@ -26,7 +26,6 @@
 #define PAUSE_BYTES (256u << 10) /* unread answers, then no query is read */
 #define UNREAD_MAX (STORE_ANSWER_MAX + ((size_t)16 << 20)) /* bytes of answers */
 #define REFUSED_LINES_MAX 16    /* in the log; of the rest a number */
-#define HEAD_BYTES 32           /* of an answer without a value, and more */
 
 struct torch_client {
 	struct torch_client *prev, *next;
@@ -87,47 +86,17 @@ static void fail(struct torch_client *c, const char *why)
 
 /* ---- answers ---- */
 
-static void send_bytes(struct torch_client *c, const struct buf *b, int rc)
+static void send_bytes(struct torch_client *c, const void *data, size_t len)
 {
-	rc = rc ? rc : stream_write(c->stream, b->data, b->len, NULL);
+	int rc = stream_write(c->stream, data, len, NULL);
+
 	if (rc == -ENOMEM || rc == -ENOBUFS)
 		fail(c, "no memory for an answer");
 }
 
-static void send_number(struct torch_client *c, int64_t number)
+static void send_byte(struct torch_client *c, uint8_t byte)
 {
-	char room[HEAD_BYTES];
-	struct buf b;
-
-	buf_init_in(&b, room, sizeof(room));
-	send_bytes(c, &b, tcpstore_answer_number(&b, number));
-}
-
-static void send_check(struct torch_client *c, bool all_there)
-{
-	char room[HEAD_BYTES];
-	struct buf b;
-
-	buf_init_in(&b, room, sizeof(room));
-	send_bytes(c, &b, tcpstore_answer_check(&b, all_there));
-}
-
-static void send_wait(struct torch_client *c, enum tcpstore_wait end)
-{
-	char room[HEAD_BYTES];
-	struct buf b;
-
-	buf_init_in(&b, room, sizeof(room));
-	send_bytes(c, &b, tcpstore_answer_wait(&b, end));
-}
-
-static void send_ping(struct torch_client *c, uint32_t nonce)
-{
-	char room[HEAD_BYTES];
-	struct buf b;
-
-	buf_init_in(&b, room, sizeof(room));
-	send_bytes(c, &b, tcpstore_answer_ping(&b, nonce));
+	send_bytes(c, &byte, sizeof(byte));
 }
 
 static int add_value(struct payload_vec *v, struct payload *value)
@@ -167,13 +136,13 @@ static void send_answer(struct torch_client *c, enum tcpstore_op op,
 	case TCPSTORE_ADD:
 	case TCPSTORE_GETNUMKEYS:
 	case TCPSTORE_DELETE_KEY:
-		send_number(c, a->number);
+		send_bytes(c, &a->number, sizeof(a->number));
 		break;
 	case TCPSTORE_CHECK:
-		send_check(c, a->number);
+		send_byte(c, !a->number);
 		break;
 	case TCPSTORE_WAIT:
-		send_wait(c, TCPSTORE_STOP_WAITING);
+		send_byte(c, TCPSTORE_STOP_WAITING);
 		break;
 	default:
 		break; /* has no answer */
@@ -271,9 +240,9 @@ static bool answer_empty(struct torch_client *c, const struct tcpstore_query *q)
 			 q->op != TCPSTORE_MULTI_GET))
 		return false;
 	if (q->op == TCPSTORE_CHECK)
-		send_check(c, true);
+		send_byte(c, 0);
 	if (q->op == TCPSTORE_WAIT)
-		send_wait(c, TCPSTORE_STOP_WAITING);
+		send_byte(c, TCPSTORE_STOP_WAITING);
 	return true;
 }
 
@@ -291,8 +260,8 @@ static void carry_out(struct torch_client *c, const struct tcpstore_query *q)
 	case TCPSTORE_MULTI_GET: ask_keys(c, q, STORE_GET); break;
 	case TCPSTORE_MULTI_SET: ask_pairs(c, q); break;
 	case TCPSTORE_GETNUMKEYS: count_keys(c); break;
-	case TCPSTORE_CANCEL_WAIT: send_wait(c, TCPSTORE_WAIT_CANCELED); break;
-	case TCPSTORE_PING: send_ping(c, q->nonce); break;
+	case TCPSTORE_CANCEL_WAIT: send_byte(c, TCPSTORE_WAIT_CANCELED); break;
+	case TCPSTORE_PING: send_bytes(c, &q->nonce, sizeof(q->nonce)); break;
 	}
 }
 

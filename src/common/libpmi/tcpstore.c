@@ -371,34 +371,3 @@ int tcpstore_next(struct tcpstore *t, struct tcpstore_query *q)
 	};
 	return 1;
 }
-
-/* ---- answers ---- */
-
-int tcpstore_answer_value(struct buf *out, const void *value, size_t len)
-{
-	uint64_t head = len;
-	int rc = buf_reserve(out, sizeof(head) + len);
-
-	rc = rc ? rc : buf_append(out, &head, sizeof(head));
-	return rc ? rc : buf_append(out, value, len);
-}
-
-int tcpstore_answer_number(struct buf *out, int64_t number)
-{
-	return buf_append(out, &number, sizeof(number));
-}
-
-int tcpstore_answer_check(struct buf *out, bool all_there)
-{
-	return buf_append(out, all_there ? "\0" : "\1", 1);
-}
-
-int tcpstore_answer_wait(struct buf *out, enum tcpstore_wait end)
-{
-	return buf_append(out, end == TCPSTORE_STOP_WAITING ? "\0" : "\1", 1);
-}
-
-int tcpstore_answer_ping(struct buf *out, uint32_t nonce)
-{
-	return buf_append(out, &nonce, sizeof(nonce));
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol of PyTorch's TCPStore, the server's end: bytes in, queries out; answers to
- * bytes. No system calls.
+ * The protocol of PyTorch's TCPStore, the server's end: bytes in, queries out. No system
+ * calls.
  *
  * A query is a byte with its number, and its arguments. Lengths and numbers are in the
  * byte order of the host. Three forms are in use:
@@ -31,20 +31,24 @@
 #define TCPSTORE_QUERY_MAX ((size_t)64 << 20) /* bytes of one query */
 #define TCPSTORE_WHY_MAX 200
 
+/*
+ * Behind each operation: its arguments, and its answer. A value is its length (u64) and its
+ * bytes, empty for a key that does not exist; a number is an int64_t.
+ */
 enum tcpstore_op {
 	TCPSTORE_SET,         /* key, value; no answer */
 	TCPSTORE_COMPARE_SET, /* key, expected, desired; a value */
 	TCPSTORE_GET,         /* key; a value */
 	TCPSTORE_ADD,         /* key, delta; a number */
 	TCPSTORE_CHECK,       /* keys; a byte: 0 all are there, 1 not all */
-	TCPSTORE_WAIT,        /* keys; TCPSTORE_STOP_WAITING when all are there */
+	TCPSTORE_WAIT,        /* keys; a byte: TCPSTORE_STOP_WAITING, when all are there */
 	TCPSTORE_GETNUMKEYS,  /* a number */
 	TCPSTORE_DELETE_KEY,  /* key; a number: 0 or 1 */
 	TCPSTORE_APPEND,      /* key, value; no answer */
 	TCPSTORE_MULTI_GET,   /* keys; as many values */
 	TCPSTORE_MULTI_SET,   /* keys and values in turn; no answer */
-	TCPSTORE_CANCEL_WAIT, /* TCPSTORE_WAIT_CANCELED */
-	TCPSTORE_PING,        /* nonce; the same */
+	TCPSTORE_CANCEL_WAIT, /* a byte: TCPSTORE_WAIT_CANCELED */
+	TCPSTORE_PING,        /* nonce (u32); the same */
 };
 
 enum tcpstore_wait { TCPSTORE_STOP_WAITING, TCPSTORE_WAIT_CANCELED };
@@ -91,12 +95,5 @@ void tcpstore_filled(struct tcpstore *t, size_t len);
  */
 int tcpstore_next(struct tcpstore *t, struct tcpstore_query *q);
 const char *tcpstore_why(const struct tcpstore *t);
-
-/* Answers. 0 or the error of buf_append. */
-int tcpstore_answer_value(struct buf *out, const void *value, size_t len);
-int tcpstore_answer_number(struct buf *out, int64_t number);
-int tcpstore_answer_check(struct buf *out, bool all_there);
-int tcpstore_answer_wait(struct buf *out, enum tcpstore_wait end);
-int tcpstore_answer_ping(struct buf *out, uint32_t nonce);
 
 #endif

@@ -432,24 +432,3 @@ TEST_WITH(query_larger_than_the_budget_fails_with_a_reason, begin, end)
 	session = NULL;
 	assert_int_equal(small.used, 0);
 }
-
-/* ---- answers ---- */
-
-TEST_WITH(answers_are_as_clients_read_them, begin, end)
-{
-	static const char expected[] =
-		"\3\0\0\0\0\0\0\0abc" "\0\0\0\0\0\0\0\0"
-		"\377\377\377\377\377\377\377\377" "\0\1" "\0\1" "\1\2\3\4";
-
-	(void)state;
-	tcpstore_answer_value(&bytes, "abc", 3);
-	tcpstore_answer_value(&bytes, NULL, 0);
-	tcpstore_answer_number(&bytes, -1);
-	tcpstore_answer_check(&bytes, true);
-	tcpstore_answer_check(&bytes, false);
-	tcpstore_answer_wait(&bytes, TCPSTORE_STOP_WAITING);
-	tcpstore_answer_wait(&bytes, TCPSTORE_WAIT_CANCELED);
-	tcpstore_answer_ping(&bytes, 0x04030201);
-	assert_int_equal(bytes.len, sizeof(expected) - 1);
-	assert_memory_equal(bytes.data, expected, bytes.len);
-}
