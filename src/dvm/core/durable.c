@@ -108,11 +108,6 @@ bool durable_is_there(const struct durable *d)
 	return d->file >= 0;
 }
 
-uint64_t durable_safe(const struct durable *d)
-{
-	return d->safe;
-}
-
 uint64_t durable_end(const struct durable *d)
 {
 	return d->end;

@@ -121,14 +121,13 @@ uint64_t durable_deadline(const struct durable *d);
 /* Make the file smaller when it has `bytes` bytes, once. */
 void durable_set_limit(struct durable *d, uint64_t bytes);
 
-/* The position up to which all is safe; and of all that was appended. */
-uint64_t durable_safe(const struct durable *d);
+/* The position behind all that was appended. */
 uint64_t durable_end(const struct durable *d);
 
 /*
  * No more is appended. Sync what is left, now, and give up the journal. The end of a sync
- * that is under way means nothing any more. 0: all is safe; else what is behind
- * durable_safe may not be.
+ * that is under way means nothing any more. 0: all is safe; else what was not synced may
+ * not be.
  */
 int durable_close(struct durable *d, uint64_t now_ms);
 

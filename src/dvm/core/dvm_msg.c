@@ -405,11 +405,6 @@ bool dvm_msg_is_lease(const void *data, size_t len)
 	return len && *(const unsigned char *)data == DVM_LEASE;
 }
 
-bool dvm_msg_is_bulk(const void *data, size_t len)
-{
-	return len && *(const unsigned char *)data == DVM_BULK;
-}
-
 static const void *copy_to(char **at, const struct dvm_bytes *from)
 {
 	char *begin = *at;

@@ -426,12 +426,6 @@ bool dvm_msg_for_pmi(const void *data, size_t len);
 /* True: the frame is the head's answer to LEASE, which is a frame of its own, too. */
 bool dvm_msg_is_lease(const void *data, size_t len);
 
-/*
- * True: the frame begins with BULK: it has output, and ends of parts after their output.
- * Control messages may overtake it.
- */
-bool dvm_msg_is_bulk(const void *data, size_t len);
-
 /* The cost of a piece of output in a window: small pieces need memory, too. */
 static inline uint64_t dvm_output_cost(size_t len)
 {
