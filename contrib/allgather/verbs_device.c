@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
+
+#include "libio/clock.h"
 
 /* An entry for every work request that can be under way, and more. */
 #define CQ_ENTRIES (SIDES * (2 * (VERBS_RECEIVES + 1)) + 2 * VERBS_READY_RECEIVES)
@@ -175,17 +176,12 @@ static bool look(struct verbs_device *d)
 
 static bool spin(struct verbs_device *d)
 {
-	struct timespec begin, now;
-	int64_t spent;
+	int64_t begin = clock_ns(CLOCK_MONOTONIC);
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
 		if (look(d))
 			return true;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		spent = (now.tv_sec - begin.tv_sec) * INT64_C(1000000000) +
-			(now.tv_nsec - begin.tv_nsec);
-	} while (spent < SPIN_NS);
+	} while (clock_ns(CLOCK_MONOTONIC) - begin < SPIN_NS);
 	return false;
 }
 

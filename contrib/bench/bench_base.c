@@ -4,24 +4,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "libio/clock.h"
 
 #define COMPUTE_STEPS 10000 /* between two looks at the clock, some 20 us */
 
 double bench_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
+	return clock_s(CLOCK_MONOTONIC);
 }
 
 double bench_cpu_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
+	return clock_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void bench_compute(const struct bench *b)

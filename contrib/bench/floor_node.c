@@ -9,8 +9,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "libio/clock.h"
 
 #define CHUNK 65536u /* bytes passed on before more of the image is read */
 
@@ -77,14 +78,6 @@ unsigned char *floor_record(const struct floor_node *node, uint32_t local)
 	return node->image + rank * node->run->options.bytes;
 }
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static uint32_t all_rounds(const struct floor_node *node)
 {
 	return node->run->options.rounds + FLOOR_UNTIMED;
@@ -100,9 +93,9 @@ static _Noreturn void rank_main(struct floor_node *node, uint32_t local)
 	for (uint32_t round = 0; round < all_rounds(node); round++) {
 		if (node->run->meeting)
 			floor_meet(node->run->meeting, size, round);
-		stamp->in = now();
+		stamp->in = clock_s(CLOCK_MONOTONIC);
 		o->way->enter(node, local, round);
-		stamp->out = now();
+		stamp->out = clock_s(CLOCK_MONOTONIC);
 		stamp += size;
 	}
 	_exit(0);

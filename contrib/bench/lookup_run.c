@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000
+#include "libio/clock.h"
+
 #define BURST 128      /* look-ups between two looks at the clock */
 #define WARM_UP 2000   /* look-ups before */
 #define POLL_NS 200000 /* until all readers are ready */
@@ -48,14 +49,6 @@ struct reader {
 	unsigned char *value;
 	struct reader_result *result;
 };
-
-static int64_t clock_now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static void sleep_until(int64_t ns)
 {
@@ -102,14 +95,14 @@ static void measure(struct reader *r)
 
 	while (!(end = atomic_load(&r->shared->end)))
 		sched_yield();
-	cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
-	wall = clock_now(CLOCK_MONOTONIC);
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	wall = clock_ns(CLOCK_MONOTONIC);
 	do { /* once, however late it is: a busy machine shall not lose any */
 		for (int i = 0; i < BURST; i++)
 			look_up(r);
-	} while (!r->result->error && clock_now(CLOCK_MONOTONIC) < end);
-	r->result->cpu_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	r->result->wall_ns = clock_now(CLOCK_MONOTONIC) - wall;
+	} while (!r->result->error && clock_ns(CLOCK_MONOTONIC) < end);
+	r->result->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	r->result->wall_ns = clock_ns(CLOCK_MONOTONIC) - wall;
 }
 
 /* In a child; does not return. */
@@ -153,18 +146,18 @@ static int write_until(struct lookup_store *s, int64_t end,
 		       struct lookup_result *result)
 {
 	const struct lookup_options *o = s->options;
-	int64_t begin = clock_now(CLOCK_MONOTONIC), next = begin, before;
+	int64_t begin = clock_ns(CLOCK_MONOTONIC), next = begin, before;
 	unsigned char *value = malloc(o->bytes);
 	int64_t spent = 0;
 	int rc = value ? 0 : -ENOMEM;
 
 	while (!rc && o->rate && next < end) {
 		sleep_until(next);
-		before = clock_now(CLOCK_MONOTONIC);
+		before = clock_ns(CLOCK_MONOTONIC);
 		if (before >= end)
 			break;
 		rc = update(s, result->updates++, value);
-		spent += clock_now(CLOCK_MONOTONIC) - before;
+		spent += clock_ns(CLOCK_MONOTONIC) - before;
 		next = begin + result->updates * (int64_t)(NS_PER_S / o->rate);
 	}
 	if (!rc)
@@ -206,7 +199,7 @@ static int wait_until_ready(const struct lookup_options *o,
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
 		    info.si_pid)
 			return -ECHILD;
-		sleep_until(clock_now(CLOCK_MONOTONIC) + POLL_NS);
+		sleep_until(clock_ns(CLOCK_MONOTONIC) + POLL_NS);
 	}
 	return 0;
 }
@@ -255,7 +248,7 @@ static int run_processes(struct lookup_store *s, struct shared *shared,
 
 	rc = rc ? rc : wait_until_ready(o, shared);
 	if (!rc) {
-		end = clock_now(CLOCK_MONOTONIC) + (int64_t)o->ms * 1000000;
+		end = clock_ns(CLOCK_MONOTONIC) + (int64_t)o->ms * 1000000;
 		atomic_store(&shared->end, end);
 		rc = write_until(s, end, result);
 	}

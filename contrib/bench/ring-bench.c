@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "libio/clock.h"
 #include "pmi2.h"
 #include "pmi2x.h"
 #include "pmi2x_allgather.h"
@@ -44,14 +44,6 @@ static void check(struct bench *b, int code, const char *what)
 {
 	if (code)
 		die(b, what, code);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
 /* ---- the ways ---- */
@@ -122,9 +114,9 @@ static double one_round(struct bench *b, const struct way *way)
 	b->serial++;
 	memset(b->block, content(b, b->rank), b->bytes);
 	check(b, PMI2_KVS_Fence(), "fence");
-	start = now();
+	start = clock_s(CLOCK_MONOTONIC);
 	way->gather(b);
-	start = now() - start;
+	start = clock_s(CLOCK_MONOTONIC) - start;
 	verify(b, way->name);
 	return start;
 }

@@ -12,8 +12,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "libio/clock.h"
 
 /* The library calls without an argument of the program's: there is no other way here. */
 static struct {
@@ -51,8 +52,6 @@ int accept_hook_let_in(int fd)
 /* ---- who waits for an answer ---- */
 
 #define CLIENTS_MAX 65536 /* descriptors; later ones never wait */
-#define MS_PER_S 1000
-#define NS_PER_MS 1000000
 
 /* By descriptor: accept_hook_asks_since, and of what is no client, too. */
 static _Atomic int64_t asks[CLIENTS_MAX];
@@ -62,18 +61,11 @@ static bool is_noted(int fd)
 	return fd >= 0 && fd < CLIENTS_MAX;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
-}
-
 static void note_request(int fd)
 {
 	if (is_noted(fd) && !atomic_load_explicit(&asks[fd], memory_order_relaxed))
-		atomic_store_explicit(&asks[fd], now_ms(), memory_order_relaxed);
+		atomic_store_explicit(&asks[fd], (int64_t)clock_ms(CLOCK_MONOTONIC),
+				      memory_order_relaxed);
 }
 
 static void note_answer(int fd)

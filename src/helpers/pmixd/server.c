@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "helpers/pmixd/notify.h"
 #include "helpers/pmixd/server_internal.h"
+#include "libio/clock.h"
 
 int server_create(struct server **out, const struct server_options *o,
 		  const struct library *library, struct events *events,
@@ -39,10 +39,7 @@ void server_old_client(struct server *s)
 
 int64_t server_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)clock_ms(CLOCK_MONOTONIC);
 }
 
 int server_full(struct server *s, const char *what, uint32_t max)

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "libio/clock.h"
 #include "libutil/decimal.h"
 
 #define OVERFLOW_UID 65534 /* how users of outside are seen in a user namespace */
@@ -21,10 +21,7 @@
 
 int64_t sync_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)clock_ms(CLOCK_MONOTONIC);
 }
 
 /* ---- bytes ---- */
