@@ -37,6 +37,18 @@ static void fail(const struct task *t, uint32_t rank, int code, const char *why)
 
 /* ---- requests of ranks to their spawner ---- */
 
+static int say_head(const struct task *t, const struct dvm_msg *m, size_t max)
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, max);
+	rc = dvm_msg_pack(&out, m);
+	rc = rc ? rc : t->host->ops.say_head(t->host->ops_arg, out.data, out.len);
+	buf_free(&out);
+	return rc;
+}
+
 static void on_reply(void *arg, void *link, const void *data, size_t len)
 {
 	struct task *t = arg;
@@ -51,7 +63,11 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 
 static int ask_spawn(struct task *t, uint32_t token, const struct spawn_request *r)
 {
-	struct dvm_spawn m = { .token = token, .ranks = spawn_procs(r) };
+	struct dvm_msg m = {
+		.type = DVM_SPAWN,
+		.spawn = { .task = t->key.task, .instance = (uint32_t)t->key.instance,
+			   .token = token, .ranks = spawn_procs(r) },
+	};
 	struct buf argv, about;
 	int rc;
 
@@ -59,9 +75,9 @@ static int ask_spawn(struct task *t, uint32_t token, const struct spawn_request 
 	buf_init(&about, DVM_SPAWN_MAX);
 	rc = spawn_put_argv(&argv, r);
 	rc = rc ? rc : spawn_put_about(&about, r, t->jobid);
-	m.argv = (struct dvm_bytes){ argv.data, argv.len };
-	m.about = (struct dvm_bytes){ about.data, about.len };
-	rc = rc ? rc : t->host->ask_spawn(t->host->arg, t, &m);
+	m.spawn.argv = (struct dvm_bytes){ argv.data, argv.len };
+	m.spawn.about = (struct dvm_bytes){ about.data, about.len };
+	rc = rc ? rc : say_head(t, &m, DVM_COMMAND_MAX + DVM_SPAWN_MAX + DVM_TEXT_MAX);
 	buf_free(&argv);
 	buf_free(&about);
 	return rc;
@@ -126,25 +142,33 @@ void task_head_lost(struct task *t)
 		step_services_fail_all(t->launcher, "the head of the DVM is lost");
 }
 
-static void on_ready(void *arg)
-{
-	const struct task *t = arg;
-
-	t->host->ready(t->host->arg, t, NULL);
-}
-
+/* NULL: the rank is ready. */
 static void on_not_ready(void *arg, const char *why)
 {
 	const struct task *t = arg;
+	const struct dvm_msg m = {
+		.type = DVM_READY,
+		.ready = { t->key.task, (uint32_t)t->key.instance,
+			   { why, why ? strlen(why) : 0 } },
+	};
 
-	t->host->ready(t->host->arg, t, why);
+	(void)say_head(t, &m, 2 * DVM_TEXT_MAX);
+}
+
+static void on_ready(void *arg)
+{
+	on_not_ready(arg, NULL);
 }
 
 static int on_forward(void *arg, uint32_t token, const void *data, size_t len)
 {
 	const struct task *t = arg;
+	const struct dvm_msg m = {
+		.type = DVM_NAMES,
+		.names = { t->key.task, (uint32_t)t->key.instance, { data, len } },
+	};
 
-	return t->host->ask_names(t->host->arg, t, data, len);
+	return len > DVM_NAMES_MAX ? -EMSGSIZE : say_head(t, &m, DVM_NAMES_MAX + DVM_TEXT_MAX);
 }
 
 void task_names_told(struct task *t, const void *data, size_t len)
@@ -237,14 +261,15 @@ static int on_send(void *arg, uint32_t position, enum frame_type type,
 
 	if (!to)
 		return -EHOSTUNREACH;
-	return t->host->send(t->host->arg, task_nodes_node(&t->nodes, position), to, &f, body);
+	return t->host->ops.send(t->host->ops_arg, task_nodes_node(&t->nodes, position), to, &f,
+				 body);
 }
 
 static void on_pmix_send(void *arg, const void *head, size_t len, struct payload *data)
 {
 	const struct task *t = arg;
 
-	t->host->pmix_send(t->host->arg, t, head, len, data);
+	t->host->ops.pmix_send(t->host->ops_arg, t->part, head, len, data);
 }
 
 /* ---- leaving ---- */
@@ -299,7 +324,7 @@ static int make_agent(struct task *t)
 	const struct agent_host host = {
 		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
 		.control = on_control, .send = t->nodes.count > 1 ? on_send : NULL,
-		.pmix_send = t->host->pmix_send ? on_pmix_send : NULL,
+		.pmix_send = t->host->ops.pmix_send ? on_pmix_send : NULL,
 		.left = on_left, .arg = t,
 	};
 	struct agent_fds fds = { t->registration, -1, -1, region_object_create(), -1, -1, -1, -1 };
@@ -394,7 +419,8 @@ static int make_texts(struct task *t, const struct dvm_launch *m)
 static int describe_step(struct task *t, const struct dvm_launch *m)
 {
 	struct pmi_step *s = &t->setup.step;
-	int rc = task_nodes_read(&t->nodes, m, t->host->node, t->host->name, t->host->arg);
+	int rc = task_nodes_read(&t->nodes, m, t->host->node, t->host->ops.name,
+				 t->host->ops_arg);
 
 	if (rc)
 		return rc;

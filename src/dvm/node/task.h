@@ -24,6 +24,7 @@
 #include "dvm/node/silent.h"
 #include "dvm/node/spawn.h"
 #include "dvm/node/task_nodes.h"
+#include "dvm/node/tasks.h"
 #include "libio/loop.h"
 #include "libpmi/step_services.h"
 #include "libutil/budget.h"
@@ -36,31 +37,13 @@ struct task_host {
 	struct epoll_set *silent; /* watches ranks that have not used PMI */
 	const char *dvm, *node; /* names */
 	const struct log_hook *log;
+	struct tasks_ops ops;
+	void *ops_arg;
 	/*
 	 * The task is to be ended. May be called more than once, also when it has ended
 	 * here.
 	 */
 	void (*failed)(void *arg, const struct task *t, const struct node_failure *f);
-	/* Write the name of a node of the DVM: dvm_node_name. */
-	task_nodes_name_fn *name;
-	/* A frame for the daemon at a node of the DVM; see pool_send. */
-	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
-		    const struct pool_frame *f, const struct payload_vec *body);
-	/* Ask the head about names: a frame (libpmi/control.h). 0 or a negative errno. */
-	int (*ask_names)(void *arg, const struct task *t, const void *data, size_t len);
-	/*
-	 * Ask the head for another task: task, instance are filled in. 0 or a negative
-	 * errno.
-	 */
-	int (*ask_spawn)(void *arg, const struct task *t, struct dvm_spawn *m);
-	/* The first rank of this spawned task is ready, or why it never will be; NULL: it is. */
-	void (*ready)(void *arg, const struct task *t, const char *why_not);
-	/*
-	 * Send a message of a task's agent to the program that serves PMIx: agent_host.
-	 * NULL: there is none.
-	 */
-	void (*pmix_send)(void *arg, const struct task *t, const void *head, size_t len,
-			  struct payload *data);
 	/* The task is over: do not call it any more; it frees itself. */
 	void (*gone)(void *arg, struct task *t);
 	void *arg;

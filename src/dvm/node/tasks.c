@@ -35,8 +35,6 @@ struct ended {
 struct tasks {
 	struct loop *loop;
 	struct task_host host; /* for all tasks */
-	struct tasks_ops ops;
-	void *arg;
 	struct task *all;      /* by part; task.h */
 	struct task *by_key;
 	struct early *early;   /* oldest first */
@@ -56,76 +54,9 @@ static void on_failed(void *arg, const struct task *task, const struct node_fail
 	if (t->closed)
 		return;
 	if (task->over && task->nodes.count > 1)
-		t->ops.failed_late(t->arg, task->key.task, (uint32_t)task->key.instance, f);
+		t->host.ops.failed_late(t->host.ops_arg, task->key.task, (uint32_t)task->key.instance, f);
 	else
-		t->ops.failed(t->arg, task->part, f);
-}
-
-static bool on_name(void *arg, uint32_t node, char out[DVM_TEXT_MAX])
-{
-	const struct tasks *t = arg;
-
-	return t->ops.name(t->arg, node, out);
-}
-
-static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
-		   const struct pool_frame *f, const struct payload_vec *body)
-{
-	struct tasks *t = arg;
-
-	return t->ops.send(t->arg, node, address, f, body);
-}
-
-static int say_head(const struct tasks *t, const struct dvm_msg *m, size_t max)
-{
-	struct buf out;
-	int rc;
-
-	buf_init(&out, max);
-	rc = dvm_msg_pack(&out, m);
-	rc = rc ? rc : t->ops.say_head(t->arg, out.data, out.len);
-	buf_free(&out);
-	return rc;
-}
-
-static int on_ask_names(void *arg, const struct task *task, const void *data, size_t len)
-{
-	const struct dvm_msg m = {
-		.type = DVM_NAMES,
-		.names = { task->key.task, (uint32_t)task->key.instance, { data, len } },
-	};
-
-	return len > DVM_NAMES_MAX ? -EMSGSIZE :
-	       say_head(arg, &m, DVM_NAMES_MAX + DVM_TEXT_MAX);
-}
-
-static int on_ask_spawn(void *arg, const struct task *task, struct dvm_spawn *spawn)
-{
-	struct dvm_msg m = { .type = DVM_SPAWN };
-
-	spawn->task = task->key.task;
-	spawn->instance = (uint32_t)task->key.instance;
-	m.spawn = *spawn;
-	return say_head(arg, &m, DVM_COMMAND_MAX + DVM_SPAWN_MAX + DVM_TEXT_MAX);
-}
-
-static void on_ready(void *arg, const struct task *task, const char *why_not)
-{
-	const struct dvm_msg m = {
-		.type = DVM_READY,
-		.ready = { task->key.task, (uint32_t)task->key.instance,
-			   { why_not, why_not ? strlen(why_not) : 0 } },
-	};
-
-	(void)say_head(arg, &m, 2 * DVM_TEXT_MAX);
-}
-
-static void on_pmix_send(void *arg, const struct task *task, const void *head, size_t len,
-			 struct payload *data)
-{
-	const struct tasks *t = arg;
-
-	t->ops.pmix_send(t->arg, task->part, head, len, data);
+		t->host.ops.failed(t->host.ops_arg, task->part, f);
 }
 
 static void remember_ended(struct tasks *t, const struct task *task)
@@ -141,10 +72,10 @@ static void on_gone(void *arg, struct task *task)
 	struct tasks *t = arg;
 
 	if (!t->closed)
-		t->ops.over(t->arg, task->part);
+		t->host.ops.over(t->host.ops_arg, task->part);
 	remember_ended(t, task);
-	if (t->ops.pmix_drop)
-		t->ops.pmix_drop(t->arg, task->part);
+	if (t->host.ops.pmix_drop)
+		t->host.ops.pmix_drop(t->host.ops_arg, task->part);
 	HASH_DEL(t->all, task);
 	HASH_DELETE(hh_key, t->by_key, task);
 }
@@ -190,7 +121,7 @@ static void say_goodbye(struct tasks *t, uint32_t node, const struct pool_frame 
 
 	payload_vec_init(&body);
 	if (bytes && !payload_vec_add(&body, bytes))
-		(void)t->ops.send(t->arg, node, NULL, &f, &body);
+		(void)t->host.ops.send(t->host.ops_arg, node, NULL, &f, &body);
 	payload_vec_clear(&body);
 	payload_unref(bytes);
 }
@@ -379,14 +310,9 @@ int tasks_open(struct tasks **out, struct loop *loop, const struct tasks_options
 	if (!t)
 		return -ENOMEM;
 	t->loop = loop;
-	t->ops = *ops;
-	t->arg = arg;
 	t->host = (struct task_host){
-		.loop = loop, .dvm = options->dvm, .node = options->node,
-		.failed = on_failed, .ask_names = on_ask_names,
-		.ask_spawn = on_ask_spawn, .ready = on_ready, .name = on_name, .send = on_send,
-		.gone = on_gone, .arg = t, .log = log,
-		.pmix_send = ops->pmix_send ? on_pmix_send : NULL,
+		.loop = loop, .dvm = options->dvm, .node = options->node, .log = log,
+		.ops = *ops, .ops_arg = arg, .failed = on_failed, .gone = on_gone, .arg = t,
 	};
 	return epoll_set_open(&t->host.silent, loop_uv(loop));
 }
