@@ -260,8 +260,9 @@ int clients_input(struct client *c, const void *data, size_t len)
 	return rc;
 }
 
-void clients_send(struct head_main *h, uint32_t client, const char *line, size_t len)
+void clients_send(void *head, uint32_t client, const char *line, size_t len)
 {
+	struct head_main *h = head;
 	struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
@@ -273,8 +274,9 @@ void clients_send(struct head_main *h, uint32_t client, const char *line, size_t
 		break_off(c, "there is no memory for an answer");
 }
 
-size_t clients_unread(const struct head_main *h, uint32_t client)
+size_t clients_unread(void *head, uint32_t client)
 {
+	const struct head_main *h = head;
 	const struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
@@ -283,8 +285,9 @@ size_t clients_unread(const struct head_main *h, uint32_t client)
 	return c->held.len + queued(c);
 }
 
-void clients_name(const struct head_main *h, uint32_t client, char *out, size_t size)
+void clients_name(void *head, uint32_t client, char *out, size_t size)
 {
+	const struct head_main *h = head;
 	const struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
@@ -294,8 +297,9 @@ void clients_name(const struct head_main *h, uint32_t client, char *out, size_t 
 		snprintf(out, size, "a client on another node");
 }
 
-void clients_break(struct head_main *h, uint32_t client)
+void clients_break(void *head, uint32_t client)
 {
+	struct head_main *h = head;
 	struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);

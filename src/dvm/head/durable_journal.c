@@ -88,9 +88,11 @@ static void on_superseded(void *arg, const struct owner *by)
 
 /* ---- turns ---- */
 
-int head_journal_record(struct head_main *h, const void *data, size_t len,
+int head_journal_record(void *head, const void *data, size_t len,
 			 enum durable_wait wait)
 {
+	struct head_main *h = head;
+
 	return durable_append(h->journal.durable, data, len, wait, head_now(h).ms);
 }
 

@@ -36,7 +36,7 @@ int head_journal_open(struct head_main *h);
 /* All nodes have registered: begin it, or go on. As above. */
 int head_journal_begin(struct head_main *h);
 /* As of dvm_head_ops. */
-int head_journal_record(struct head_main *h, const void *data, size_t len,
+int head_journal_record(void *head, const void *data, size_t len,
 			 enum durable_wait wait);
 /* After a turn. */
 void head_journal_turn(struct head_main *h);

@@ -130,56 +130,6 @@ static void on_failed(struct head_main *h)
 
 /* ---- operations of libdvm's head ---- */
 
-static void on_node_send(void *arg, uint32_t position, const void *data, size_t len)
-{
-	nodes_send(arg, position, data, len);
-}
-
-static void on_node_break(void *arg, uint32_t position, const char *why)
-{
-	nodes_break(arg, position, why);
-}
-
-static void on_client_send(void *arg, uint32_t client, const char *line, size_t len)
-{
-	clients_send(arg, client, line, len);
-}
-
-static size_t on_client_unread(void *arg, uint32_t client)
-{
-	return clients_unread(arg, client);
-}
-
-static void on_client_name(void *arg, uint32_t client, char *out, size_t size)
-{
-	clients_name(arg, client, out, size);
-}
-
-static void on_client_break(void *arg, uint32_t client)
-{
-	clients_break(arg, client);
-}
-
-static int on_record(void *arg, const void *data, size_t len, enum durable_wait wait)
-{
-	return head_journal_record(arg, data, len, wait);
-}
-
-static void on_names(void *arg, uint32_t position, const struct dvm_names *m)
-{
-	names_ask(arg, position, m);
-}
-
-static void on_names_end(void *arg, uint64_t task, uint32_t instance)
-{
-	names_end(arg, task, instance);
-}
-
-static int on_grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
-{
-	return launch_more(arg, nodes, job, names);
-}
-
 static void on_end(void *arg)
 {
 	leave(arg);
@@ -251,16 +201,16 @@ static int make_head(struct head_main *h, const struct settings *s,
 		     const struct dvm_head_options *options)
 {
 	static const struct dvm_head_ops ops = {
-		.node_send = on_node_send,
-		.node_break = on_node_break,
-		.format = &dvm_json, .client_send = on_client_send,
-		.client_unread = on_client_unread,
-		.client_name = on_client_name,
-		.client_break = on_client_break,
-		.record = on_record,
-		.grow = on_grow,
-		.names = on_names,
-		.names_end = on_names_end,
+		.node_send = nodes_send,
+		.node_break = nodes_break,
+		.format = &dvm_json, .client_send = clients_send,
+		.client_unread = clients_unread,
+		.client_name = clients_name,
+		.client_break = clients_break,
+		.record = head_journal_record,
+		.grow = launch_more,
+		.names = names_ask,
+		.names_end = names_end,
 		.end = on_end,
 	};
 	char name[64];

@@ -181,10 +181,11 @@ int nodes_open(struct head_main *h);
 int nodes_make_room(struct head_main *h, uint32_t positions);
 /* True: there is a daemon at this position or a later one. */
 bool nodes_any(const struct head_main *h, uint32_t first);
-void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len);
+/* Operations of the core (dvm/core/head.h), as all that take a struct head_main as `head`. */
+void nodes_send(void *head, uint32_t position, const void *data, size_t len);
 /* Send a frame over the link of a node itself. */
 void nodes_send_frame(struct head_main *h, uint32_t position, const void *data, size_t len);
-void nodes_break(struct head_main *h, uint32_t position, const char *why);
+void nodes_break(void *head, uint32_t position, const char *why);
 /* Connect to a daemon that waits for a head. 0, and orphans_answer is told; or errno. */
 int nodes_call(struct head_main *h, uint32_t position,
 	       const struct dvm_address *where);
@@ -229,21 +230,20 @@ uint64_t head_tree_deadline(const struct head_main *h);
 
 /* 0 or a negative errno. */
 int names_open(struct head_main *h);
-/* Operations of libdvm's head: head.h. */
-void names_ask(struct head_main *h, uint32_t position, const struct dvm_names *m);
-void names_end(struct head_main *h, uint64_t task, uint32_t instance);
+void names_ask(void *head, uint32_t position, const struct dvm_names *m);
+void names_end(void *head, uint64_t task, uint32_t instance);
 void names_close(struct head_main *h);
 
 /* ---- clients.c ---- */
 
 int clients_open(struct head_main *h);
-void clients_send(struct head_main *h, uint32_t client, const char *line, size_t len);
-/* The client gets what it was sent, and the end. */
+void clients_send(void *head, uint32_t client, const char *line, size_t len);
 /* Bytes that its connection has not taken yet. */
-size_t clients_unread(const struct head_main *h, uint32_t client);
+size_t clients_unread(void *head, uint32_t client);
 /* A name of the client, for people: "process 4711". */
-void clients_name(const struct head_main *h, uint32_t client, char *out, size_t size);
-void clients_break(struct head_main *h, uint32_t client);
+void clients_name(void *head, uint32_t client, char *out, size_t size);
+/* The client gets what it was sent, and the end. */
+void clients_break(void *head, uint32_t client);
 /*
  * A client on another node has proved itself; its link stays the caller's. clients_input
  * takes bytes of its lines as they come: 0, or a negative errno, and then the caller drops
@@ -358,7 +358,7 @@ void launch_ready(struct head_main *h);
 /* A daemon has gone before all nodes were up: fail when its words are in the log. */
 void launch_daemon_lost(struct head_main *h);
 /* As above, for more nodes: head.h, ops.grow. */
-int launch_more(struct head_main *h, uint32_t nodes, uint64_t job, const char *names);
+int launch_more(void *head, uint32_t nodes, uint64_t job, const char *names);
 /* Before stop_turn: what was started for nodes that do not join is ended. */
 void launch_turn(struct head_main *h);
 /* Kill those that are left, with positions from this one on. */

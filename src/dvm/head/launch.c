@@ -459,8 +459,9 @@ static bool any_runs(const struct head_main *h, uint32_t first)
 	return false;
 }
 
-int launch_more(struct head_main *h, uint32_t nodes, uint64_t job, const char *names)
+int launch_more(void *head, uint32_t nodes, uint64_t job, const char *names)
 {
+	struct head_main *h = head;
 	const struct step s = {
 		.first = dvm_head_positions(h->head) - nodes, .nodes = nodes,
 		.more = true, .job = job, .names = names,

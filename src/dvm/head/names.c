@@ -118,8 +118,9 @@ static void on_due(uv_timer_t *timer)
 
 /* ---- requests ---- */
 
-void names_ask(struct head_main *h, uint32_t position, const struct dvm_names *m)
+void names_ask(void *head, uint32_t position, const struct dvm_names *m)
 {
+	struct head_main *h = head;
 	struct name_service *s = h->names;
 	const struct asker_key key = { m->task, m->instance };
 	struct asker *a = is_about_names(&m->data) ? find_or_add(s, &key) : NULL;
@@ -134,8 +135,9 @@ void names_ask(struct head_main *h, uint32_t position, const struct dvm_names *m
 	expire(s);
 }
 
-void names_end(struct head_main *h, uint64_t task, uint32_t instance)
+void names_end(void *head, uint64_t task, uint32_t instance)
 {
+	struct head_main *h = head;
 	struct name_service *s = h->names;
 	const struct asker_key key = { task, instance };
 	struct asker *a = find(s, &key);

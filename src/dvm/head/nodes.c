@@ -437,16 +437,19 @@ void nodes_send_frame(struct head_main *h, uint32_t position, const void *data, 
 		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, data, len);
 }
 
-void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len)
+void nodes_send(void *head, uint32_t position, const void *data, size_t len)
 {
+	struct head_main *h = head;
+
 	if (h->tree)
 		head_tree_send(h, position, data, len);
 	else
 		nodes_send_frame(h, position, data, len);
 }
 
-void nodes_break(struct head_main *h, uint32_t position, const char *why)
+void nodes_break(void *head, uint32_t position, const char *why)
 {
+	struct head_main *h = head;
 	struct node_link *n = h->links[position];
 	bool all = !h->tree || head_tree_end(h, position, why);
 
