@@ -7,8 +7,7 @@
  * and the way from bundles into a buffer in rank order. Fields are in the byte
  * order of the host; the join refuses a ring of both kinds.
  */
-#ifndef PMI2X_ALLGATHER_BUNDLE_H
-#define PMI2X_ALLGATHER_BUNDLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ struct bundle_sink {
  * of `culprit` has another length than stride.
  */
 int bundle_scatter(const void *bundle, size_t len, struct bundle_sink *sink);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The time that deadlines of the ring are in. */
-#ifndef PMI2X_ALLGATHER_CLOCK_H
-#define PMI2X_ALLGATHER_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -14,5 +13,3 @@ static inline int64_t clock_ms(void)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
 }
-
-#endif

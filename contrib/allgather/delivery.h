@@ -3,8 +3,7 @@
  * Promises of the links of all transports to their owner: messages in order, each until
  * it is taken, then the end, once. See transport.h.
  */
-#ifndef PMI2X_ALLGATHER_DELIVERY_H
-#define PMI2X_ALLGATHER_DELIVERY_H
+#pragma once
 
 #include "transport.h"
 
@@ -28,5 +27,3 @@ void delivery_end(struct delivery *d, const char *fmt, ...)
 /* Tell the owner of the end, unless it knows. Returns the upcalls made. */
 int delivery_tell_end(struct delivery *d, enum ring_side side,
 		      const struct transport_events *events);
-
-#endif

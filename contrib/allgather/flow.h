@@ -10,8 +10,7 @@
  *
  * Pure: no system call, and nothing of the blocks but their lengths.
  */
-#ifndef PMI2X_ALLGATHER_FLOW_H
-#define PMI2X_ALLGATHER_FLOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ bool flow_all_sent(const struct flow *f);
 bool flow_all_received(const struct flow *f);
 /* Nothing more comes from that side. */
 bool flow_side_received(const struct flow *f, enum ring_side side);
-
-#endif

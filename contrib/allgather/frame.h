@@ -7,8 +7,7 @@
  *   4  u32  operation       8  u32 step     12  u32  0
  *  16  u64  total          24  u64 offset   32  bytes
  */
-#ifndef PMI2X_ALLGATHER_FRAME_H
-#define PMI2X_ALLGATHER_FRAME_H
+#pragma once
 
 #include "flow.h"
 
@@ -34,5 +33,3 @@ void frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER_LEN]);
 
 /* Read a message. 0, or -EPROTO when it is no frame. */
 int frame_parse(struct frame *f, const void *message, size_t len);
-
-#endif

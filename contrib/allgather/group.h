@@ -13,8 +13,7 @@
  * Each rank checks the data of the others before it uses them. Errors are negative errno;
  * waits end after some hundred milliseconds at the latest, for the caller to look around.
  */
-#ifndef PMI2X_ALLGATHER_GROUP_H
-#define PMI2X_ALLGATHER_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,5 +99,3 @@ int group_dead(const struct group *g);
 /* As above, among those that have not posted. */
 int group_dead_missing(const struct group *g);
 bool group_leader_dead(const struct group *g);
-
-#endif

@@ -4,8 +4,7 @@
  * PMI2X_RING_BLOCK_MAX bytes for every member, the result. It is sparse: only
  * what is written takes memory.
  */
-#ifndef PMI2X_ALLGATHER_GROUP_LAYOUT_H
-#define PMI2X_ALLGATHER_GROUP_LAYOUT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -59,5 +58,3 @@ off_t group_result_at(const struct group *g);
 /* Sleep while *word is `value`, GROUP_LOOK_MS at most. */
 void group_sleep(_Atomic uint32_t *word, uint32_t value);
 void group_wake(_Atomic uint32_t *word);
-
-#endif

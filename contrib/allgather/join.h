@@ -18,8 +18,7 @@
  * So no process goes on with a ring that another one has given up. Without any
  * transport that all have, blocks go over PMI.
  */
-#ifndef PMI2X_ALLGATHER_JOIN_H
-#define PMI2X_ALLGATHER_JOIN_H
+#pragma once
 
 #include "pmi2.h"
 #include "ring.h"
@@ -113,5 +112,3 @@ void value_print_absent(int rank, char *out);
  * join, of which only the rank is known; -EPROTO, and rank -1, for what is no value.
  */
 int value_parse(struct element_value *v, const char *text, char *why);
-
-#endif

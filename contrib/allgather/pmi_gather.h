@@ -4,8 +4,7 @@
  * transport in common: PMIX_Iallgather_n where the PMI library has it, else put,
  * fence and get.
  */
-#ifndef PMI2X_ALLGATHER_PMI_GATHER_H
-#define PMI2X_ALLGATHER_PMI_GATHER_H
+#pragma once
 
 #include "ring.h"
 
@@ -25,5 +24,3 @@ int pmi_gather_fail(struct pmi2x_ring *r, int code);
 
 /* Free what an operation has left; it may be under way. */
 void pmi_gather_free(struct op *op);
-
-#endif

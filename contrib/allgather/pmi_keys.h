@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Allgather with nothing but put, fence and get of plain PMI-2. */
-#ifndef PMI2X_ALLGATHER_PMI_KEYS_H
-#define PMI2X_ALLGATHER_PMI_KEYS_H
+#pragma once
 
 #include "ring.h"
 
 /* Carry out an operation, blocking. An error code of pmi2.h. */
 int pmi_keys_gather(struct pmi2x_ring *r, struct op *op);
-
-#endif

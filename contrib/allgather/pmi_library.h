@@ -3,8 +3,7 @@
  * The PMI library that the process already uses, whichever it is, and what the
  * ring needs of it.
  */
-#ifndef PMI2X_ALLGATHER_PMI_LIBRARY_H
-#define PMI2X_ALLGATHER_PMI_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int pmi_lookup(const pmi2x_ring_pmi *pmi, const char *key, char *value,
  * they are not known.
  */
 bool pmi_refusal(const pmi2x_ring_pmi *pmi, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring of this process: what its parts know of each other. */
-#ifndef PMI2X_ALLGATHER_RING_H
-#define PMI2X_ALLGATHER_RING_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -127,5 +126,3 @@ void ring_advance(struct pmi2x_ring *r, bool wait);
  * equal: say so. The ring goes on. PMI2_ERR_INVALID_VAL_LENGTH.
  */
 int ring_refuse_length(struct pmi2x_ring *r, const struct op *op, int rank);
-
-#endif

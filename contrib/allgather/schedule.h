@@ -12,8 +12,7 @@
  *
  * Pure arithmetic: no system call, no state.
  */
-#ifndef PMI2X_ALLGATHER_SCHEDULE_H
-#define PMI2X_ALLGATHER_SCHEDULE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ uint32_t schedule_receives(uint32_t n, uint32_t place, enum ring_side side,
  */
 struct schedule_range schedule_bytes(uint32_t n, enum ring_side towards,
 				     uint32_t step, uint64_t total);
-
-#endif

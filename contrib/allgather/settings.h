@@ -4,8 +4,7 @@
  * never the preset: -EINVAL, and `why` (TRANSPORT_REASON_MAX bytes) names the
  * variable, the value and what is expected. An empty one is as none.
  */
-#ifndef PMI2X_ALLGATHER_SETTINGS_H
-#define PMI2X_ALLGATHER_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ bool setting_parse(const char *text, int min, int max, int *out);
 /* -EINVAL, and the text for it. */
 int setting_wrong(char *why, const char *name, const char *text,
 		  const char *wanted);
-
-#endif

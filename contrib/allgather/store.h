@@ -4,8 +4,7 @@
  * bundles, in one piece of memory without pointers, which a node's ranks share
  * and an element of one rank has for itself.
  */
-#ifndef PMI2X_ALLGATHER_STORE_H
-#define PMI2X_ALLGATHER_STORE_H
+#pragma once
 
 #include "group.h"
 
@@ -40,5 +39,3 @@ char *store_bundle(struct store *s, uint32_t i, size_t len);
  */
 const void *store_read(const void *base, size_t used, uint32_t count,
 		       uint32_t i, size_t *len);
-
-#endif

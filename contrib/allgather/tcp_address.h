@@ -3,8 +3,7 @@
  * The addresses of a TCP listener as text: its port and the addresses of the host's
  * interfaces, "40123+10.0.0.7+fd00::7".
  */
-#ifndef PMI2X_ALLGATHER_TCP_ADDRESS_H
-#define PMI2X_ALLGATHER_TCP_ADDRESS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -43,5 +42,3 @@ int tcp_address_parse(struct tcp_address *out, const char *text);
 
 /* One of the addresses as text for a message; `out` has TCP_TEXT_MAX bytes. */
 void tcp_address_show(const union tcp_socket_address *at, char *out);
-
-#endif

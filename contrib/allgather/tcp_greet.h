@@ -7,8 +7,7 @@
  * and the other's nonce. The listener (right end) drops who sends anything else
  * or nothing for some seconds, and answers GREETING and the caller's nonce.
  */
-#ifndef PMI2X_ALLGATHER_TCP_GREET_H
-#define PMI2X_ALLGATHER_TCP_GREET_H
+#pragma once
 
 #include <poll.h>
 
@@ -65,5 +64,3 @@ int tcp_greet_progress(struct tcp_greet *g, enum ring_side side);
 
 /* Fill in what to poll, at most 2 + TCP_CALLERS_MAX entries; how many. */
 int tcp_greet_poll(const struct tcp_greet *g, struct pollfd *fds);
-
-#endif

@@ -3,8 +3,7 @@
  * One side of the ring over TCP: messages on a connected stream, each behind its
  * length. Never blocks.
  */
-#ifndef PMI2X_ALLGATHER_TCP_LINK_H
-#define PMI2X_ALLGATHER_TCP_LINK_H
+#pragma once
 
 #include "delivery.h"
 #include "libutil/buf.h"
@@ -38,5 +37,3 @@ int tcp_link_progress(struct tcp_link *l, enum ring_side side,
 
 /* Events to poll the descriptor for. */
 short tcp_link_events(const struct tcp_link *l);
-
-#endif

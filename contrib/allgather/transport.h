@@ -14,8 +14,7 @@
  * `why` and `reason` say what went wrong without naming the neighbour, which the
  * caller adds: "connection refused", "retry counter exceeded".
  */
-#ifndef PMI2X_ALLGATHER_TRANSPORT_H
-#define PMI2X_ALLGATHER_TRANSPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -161,5 +160,3 @@ const struct transport_ops *transport_find(const char *name);
 
 extern const struct transport_ops tcp_transport;
 extern const struct transport_ops verbs_transport; /* with HAVE_VERBS */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of the verbs transport, for verbs.c and for tests that break it. */
-#ifndef PMI2X_ALLGATHER_VERBS_H
-#define PMI2X_ALLGATHER_VERBS_H
+#pragma once
 
 #include "transport.h"
 #include "verbs_device.h"
@@ -14,5 +13,3 @@ struct transport {
 	struct verbs_listener listener;
 	struct verbs_link links[SIDES];
 };
-
-#endif

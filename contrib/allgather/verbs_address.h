@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The address of an element on the fabric, as text for PMI. */
-#ifndef PMI2X_ALLGATHER_VERBS_ADDRESS_H
-#define PMI2X_ALLGATHER_VERBS_ADDRESS_H
+#pragma once
 
 #include "transport.h"
 #include "verbs_port.h"
@@ -25,5 +24,3 @@ void verbs_address_print(const struct verbs_address *a,
  * made: a sum over all bytes finds what is truncated or changed.
  */
 int verbs_address_parse(struct verbs_address *a, const char *text);
-
-#endif

@@ -5,8 +5,7 @@
  * same library, and the tests bring functions of their own. Inline functions of verbs.h
  * (post, poll, arm) go through the context and need no entry.
  */
-#ifndef PMI2X_ALLGATHER_VERBS_CALLS_H
-#define PMI2X_ALLGATHER_VERBS_CALLS_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -57,5 +56,3 @@ struct verbs_calls {
  * `why` (TRANSPORT_REASON_MAX bytes).
  */
 int verbs_calls_load(struct verbs_calls *calls, char *why);
-
-#endif

@@ -3,8 +3,7 @@
  * Objects that both sides of the ring share on the fabric: the open device, one
  * completion queue with its channel, and one registered piece of memory.
  */
-#ifndef PMI2X_ALLGATHER_VERBS_DEVICE_H
-#define PMI2X_ALLGATHER_VERBS_DEVICE_H
+#pragma once
 
 #include "transport.h"
 #include "verbs_port.h"
@@ -103,5 +102,3 @@ int verbs_device_poll(struct verbs_device *d, struct ibv_wc *wc, int n);
 void verbs_device_wait(struct verbs_device *d, int timeout_ms);
 /* Note what events say about the port and the device; true: some were there. */
 bool verbs_device_events(struct verbs_device *d);
-
-#endif

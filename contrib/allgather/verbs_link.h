@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One side of the ring over verbs: a reliable connection and its credits. */
-#ifndef PMI2X_ALLGATHER_VERBS_LINK_H
-#define PMI2X_ALLGATHER_VERBS_LINK_H
+#pragma once
 
 #include "delivery.h"
 #include "verbs_address.h"
@@ -58,5 +57,3 @@ int verbs_link_progress(struct verbs_link *l, int64_t now_ms,
 			const struct transport_events *events);
 /* When progress has something to do that no completion neighbours. */
 int64_t verbs_link_due_ms(const struct verbs_link *l);
-
-#endif

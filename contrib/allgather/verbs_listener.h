@@ -6,8 +6,7 @@
  * connection before its neighbour's ready datagram has come. It repeats its own datagram
  * until the neighbour answers over the connection.
  */
-#ifndef PMI2X_ALLGATHER_VERBS_LISTENER_H
-#define PMI2X_ALLGATHER_VERBS_LISTENER_H
+#pragma once
 
 #include "verbs_address.h"
 #include "verbs_device.h"
@@ -45,5 +44,3 @@ int verbs_listener_progress(struct verbs_listener *l, enum ring_side side,
 /* A datagram has arrived. True: it is the ready datagram of the neighbour on *side. */
 bool verbs_listener_received(struct verbs_listener *l, const struct ibv_wc *wc,
 			     enum ring_side *side);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device, port and GID that the verbs transport uses. */
-#ifndef PMI2X_ALLGATHER_VERBS_PORT_H
-#define PMI2X_ALLGATHER_VERBS_PORT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -64,5 +63,3 @@ int verbs_port_find(const struct verbs_calls *calls,
 
 /* The kind of a GID of a RoCE port, whose type the kernel names `type`. */
 enum verbs_fabric verbs_gid_fabric(const union ibv_gid *gid, const char *type);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The processes that serve a node, as their command lines tell. */
-#ifndef PMI2X_AGENT_PROCESS_H
-#define PMI2X_AGENT_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -10,5 +9,3 @@
  * where several of the step are on one host, unless `node` is NULL. 0: there is none.
  */
 pid_t agent_process(const char *program, const char *jobid, const char *node);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An allgather into memory of the rank, checked: for several operations. */
-#ifndef PMI2X_BENCH_GATHER_H
-#define PMI2X_BENCH_GATHER_H
+#pragma once
 
 #include "bench_rank.h"
 
@@ -19,5 +18,3 @@ void gathered_blocking(struct bench *b, int i);
 void gathered_start(struct bench *b, int i, PMIX_Request *request);
 /* Collective: every value is right; they are forgotten after it. */
 void gathered_check(struct bench *b, int i);
-
-#endif

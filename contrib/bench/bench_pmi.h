@@ -3,8 +3,7 @@
  * The PMI client under measurement, loaded at run time so that one program
  * measures libpmi2x, its drop-in libpmi2.so.0 and Slurm's own alike.
  */
-#ifndef PMI2X_BENCH_PMI_H
-#define PMI2X_BENCH_PMI_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ bool bench_pmi_load(struct bench_pmi *pmi, const char *library);
 
 /* In place of a library: PMI-1 as MPICH speaks it. */
 void bench_pmi1(struct bench_pmi *pmi);
-
-#endif

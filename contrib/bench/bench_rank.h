@@ -26,8 +26,7 @@
  *
  *     stamp MACHINE IN SECONDS
  */
-#ifndef PMI2X_BENCH_RANK_H
-#define PMI2X_BENCH_RANK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -170,5 +169,3 @@ void bench_machine(char machine[BENCH_MACHINE_LEN]);
 
 /* Collective: gathers all stamps; rank 0 prints the line. */
 void bench_report(struct bench *b);
-
-#endif

@@ -9,8 +9,7 @@
  * negative errno; those of the processes below the launcher end their process
  * instead, and with it the run.
  */
-#ifndef PMI2X_FLOOR_H
-#define PMI2X_FLOOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,5 +152,3 @@ static inline size_t floor_image_len(const struct floor_options *options)
 {
 	return (size_t)floor_size(options) * options->bytes;
 }
-
-#endif

@@ -14,8 +14,7 @@
  * whether they are whole, see value_write. Functions return 0 or a negative
  * errno unless said otherwise.
  */
-#ifndef PMI2X_LOOKUP_H
-#define PMI2X_LOOKUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ struct lookup_result {
 /* -EILSEQ: a reader got a wrong value, a torn one where none may be, or an
  * older one than before. -ECHILD: a reader died. */
 int lookup_run(const struct lookup_options *o, struct lookup_result *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers on the command lines of floor and lookup. */
-#ifndef PMI2X_BENCH_NUMBER_H
-#define PMI2X_BENCH_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@
  */
 bool number_parse(const char *text, uint32_t low, uint32_t high,
 		  uint32_t *number);
-
-#endif

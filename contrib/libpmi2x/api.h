@@ -5,8 +5,7 @@
  * (conn.h), also -ENXIO and -ECHILD (session_enter) and -EINVAL for arguments that are
  * missing, which the callers translate into codes of their own protocol. Any thread.
  */
-#ifndef PMI2X_API_H
-#define PMI2X_API_H
+#pragma once
 
 #include <errno.h>
 
@@ -61,5 +60,3 @@ int parse_ints(const char *text, int array[], int max);
 
 /* Tell the server, if there is one, and exit with `status`. */
 _Noreturn void abort_job(bool world, int status, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Barriers of some of the job's ranks, as PMI-1 1.2 has them. */
-#ifndef PMI2X_BARRIER_GROUP_H
-#define PMI2X_BARRIER_GROUP_H
+#pragma once
 
 struct job;
 
@@ -14,5 +13,3 @@ struct job;
  */
 int barrier_group(struct job *job, const int *ranks, int count,
 		  const char *tag);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Errors are those of conn.h.
  */
-#ifndef PMI2X_CALL_H
-#define PMI2X_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ bool call_test(struct call *call);
  * takes them out before. It must not be under way.
  */
 void call_end(struct call *call);
-
-#endif

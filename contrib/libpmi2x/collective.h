@@ -3,8 +3,7 @@
  * Entering collectives of the extension: through the slots where they fit, else over
  * the socket. After 0 the caller waits for the call and ends it. Any thread.
  */
-#ifndef PMI2X_COLLECTIVE_H
-#define PMI2X_COLLECTIVE_H
+#pragma once
 
 #include "call.h"
 
@@ -20,5 +19,3 @@ int collective_ring(struct job *job, const void *value, size_t len,
 		    struct ring_place *out);
 /* Nobody reads the gather at `offset` any more. */
 void collective_done(struct job *job, uint64_t offset);
-
-#endif

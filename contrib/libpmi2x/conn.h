@@ -21,8 +21,7 @@
  * sent what is no response), -EREMOTEIO (it refused and gave no PMI code),
  * -ENOMEM; positive: the PMI error code in the response.
  */
-#ifndef PMI2X_CONN_H
-#define PMI2X_CONN_H
+#pragma once
 
 #include "call.h"
 
@@ -86,5 +85,3 @@ int call_post(struct call *call);
 int call_run(struct call *call);
 /* Send a message that has no response. 0 or an error. Ends the call. */
 int call_send_only(struct call *call);
-
-#endif

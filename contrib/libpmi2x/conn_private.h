@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection inside, for conn.c and conn_responses.c. */
-#ifndef PMI2X_CONN_PRIVATE_H
-#define PMI2X_CONN_PRIVATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void conn_finish(struct conn *c, struct call *call, int error);
 bool conn_is_init(const struct call *call);
 /* Finish the calls whose responses have been read. 0, or why the connection is broken. */
 int conn_deliver_all(struct conn *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives as messages: how a rank enters one over the socket. */
-#ifndef PMI2X_ENTRY_H
-#define PMI2X_ENTRY_H
+#pragma once
 
 #include "call.h"
 
@@ -21,5 +20,3 @@ int field_u64(const struct pmi_message *m, const char *key, uint64_t *out);
 /* Copy a field. 0, -EPROTO when it is missing, or -ENOMEM. */
 int field_value(const struct pmi_message *m, const char *key,
 		struct value *out);
-
-#endif

@@ -3,8 +3,7 @@
  * Fetching what one rank has put, whether or not a fence has brought it. Needs a
  * server that knows it, or none: of a job of one the rank is asked itself.
  */
-#ifndef PMI2X_CLIENT_FETCH_H
-#define PMI2X_CLIENT_FETCH_H
+#pragma once
 
 #include "call.h"
 #include "libpmi/message.h"
@@ -31,5 +30,3 @@ int fetch_finish(struct job *job, struct fetch *f, struct value *out);
 void fetch_drop(struct fetch *f);
 /* Fetches that are under way end with an error. */
 void fetch_cancel_all(struct job *job);
-
-#endif

@@ -6,8 +6,7 @@
  * region of the node (or is read over the socket where that cannot be mapped).
  * Without it a gather is puts, a fence, and a get of every rank's key.
  */
-#ifndef PMI2X_GATHER_H
-#define PMI2X_GATHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ const void *gathered_value(const struct gathered *r, uint32_t rank,
 			   size_t *len);
 /* Nobody reads it any more. */
 void gathered_free(struct job *job, struct gathered *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a process and its server get to know each other. */
-#ifndef PMI2X_HANDSHAKE_H
-#define PMI2X_HANDSHAKE_H
+#pragma once
 
 struct job;
 
@@ -11,5 +10,3 @@ struct job;
  * when the server says what cannot be.
  */
 int handshake(struct job *job);
-
-#endif

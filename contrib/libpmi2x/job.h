@@ -4,8 +4,7 @@
  * ways to it. Filled in by one thread in init; after that only what is atomic or
  * has a lock changes.
  */
-#ifndef PMI2X_JOB_H
-#define PMI2X_JOB_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,5 +95,3 @@ struct job {
 void job_init(struct job *job);
 /* Frees what is the job's own memory; who made the rest ends it before. */
 void job_destroy(struct job *job);
-
-#endif

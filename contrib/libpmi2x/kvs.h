@@ -3,8 +3,7 @@
  * The key-value space of the job as a process uses it: put, fence, get, with
  * any bytes as values.
  */
-#ifndef PMI2X_KVS_H
-#define PMI2X_KVS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ int kvs_join(struct job *job, kvs_reader *read, int source, const char *key,
  */
 int kvs_find(const struct job *job, const char *key, const char **value,
 	     size_t *len);
-
-#endif

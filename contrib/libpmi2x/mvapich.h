@@ -4,8 +4,7 @@
  * request in the caller's hands. Any thread; errors as requests.h, and -EINVAL: one of
  * that kind is under way already, or there is none to wait for.
  */
-#ifndef PMI2X_MVAPICH_H
-#define PMI2X_MVAPICH_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ int mvapich_wait(struct mvapich *m, enum mvapich_kind kind, mvapich_use *use,
 		 size_t stride, void *to);
 /* Copy the result to the buffer `to`; or let the pointer `to` point at it. */
 mvapich_use mvapich_copy, mvapich_share;
-
-#endif

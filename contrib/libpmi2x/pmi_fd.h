@@ -6,8 +6,7 @@
  * another session may start on it. Input and output belong to one thread at a
  * time each (conn.c sees to that); any thread may wait.
  */
-#ifndef PMI2X_PMI_FD_H
-#define PMI2X_PMI_FD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ bool pmi_fd_hung_up(const struct pmi_fd *t);
 
 /* Make a thread that is blocked in pmi_fd_fill return. No way back. */
 void pmi_fd_shutdown(struct pmi_fd *t);
-
-#endif

@@ -5,8 +5,7 @@
  * Standard error may be a pipe that nobody reads any more. A program that would go
  * on without our message must not be killed by SIGPIPE for it.
  */
-#ifndef PMI2X_PRINT_ERROR_H
-#define PMI2X_PRINT_ERROR_H
+#pragma once
 
 #define ERROR_TEXT_MAX 4096 /* bytes; what is longer is cut */
 
@@ -15,5 +14,3 @@
  * signal. Text that cannot be written is lost. Keeps errno. Any thread.
  */
 void print_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -3,8 +3,7 @@
  * Times at which this process did things first, for pmi2x trace: sent to the agent in
  * finalize. Off unless the agent asks for it (EXT_ENV_RANK_TRACE).
  */
-#ifndef PMI2X_RANK_TRACE_H
-#define PMI2X_RANK_TRACE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ static inline void rank_trace_note(struct rank_trace *t, enum rank_trace_event w
 	if (t->wanted)
 		rank_trace_take(t, what);
 }
-
-#endif

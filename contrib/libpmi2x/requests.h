@@ -6,8 +6,7 @@
  * handle is an error. One thread completes a request; a second one that tries
  * the same handle gets an error. Requests complete in any order.
  */
-#ifndef PMI2X_REQUESTS_H
-#define PMI2X_REQUESTS_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ void requests_complete_all(struct requests *t);
 /* Copy a result into count slots of slot_len bytes, cut or filled with zeros. */
 void gathered_copy(const struct gathered *r, void *buffer, size_t slot_len,
 		   int *lengths);
-
-#endif

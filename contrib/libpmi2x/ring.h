@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring: who is left and right of this process, and what they gave. */
-#ifndef PMI2X_RING_H
-#define PMI2X_RING_H
+#pragma once
 
 #include "call.h"
 
@@ -12,5 +11,3 @@ struct job;
  * PMI_VALLEN_MAX or longer) or an error of the wire.
  */
 int ring_exchange(struct job *job, const char *value, struct ring_place *out);
-
-#endif

@@ -6,8 +6,7 @@
  * A session may be used from any thread. It belongs to the process that
  * started it: a child of fork gets an error from every call.
  */
-#ifndef PMI2X_SESSION_H
-#define PMI2X_SESSION_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -60,5 +59,3 @@ int session_leave(struct session *s, int rc); /* returns `rc` */
  * when there is none that is ready. Finalize must not run meanwhile.
  */
 struct session *session_peek(void);
-
-#endif

@@ -4,8 +4,7 @@
  * collectives, and waits for their end, through memory shared with the agent of
  * the node.
  */
-#ifndef PMI2X_SLOTS_CLIENT_H
-#define PMI2X_SLOTS_CLIENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ bool slots_client_show(struct slots_client *sc, const void *records, size_t len)
 void slots_client_show_anew(struct slots_client *sc);
 
 struct transport *slots_client_transport(struct slots_client *sc);
-
-#endif

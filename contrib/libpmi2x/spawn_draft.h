@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Spawn requests as the callers of PMI-1 and PMI-2 describe them, and their results. */
-#ifndef PMI2X_SPAWN_DRAFT_H
-#define PMI2X_SPAWN_DRAFT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ void spawn_draft_free(struct spawn_request *r); /* NULL is allowed */
  */
 int spawn_run(struct job *job, const struct spawn_request *r, char jobid[],
 	      int jobid_size, int errors[]);
-
-#endif

@@ -7,8 +7,7 @@
  * "%b64:<length>:<base64 without padding>", which may be cut into pieces of TEXT_PIECE
  * bytes and joined again. Pure functions.
  */
-#ifndef PMI2X_TEXT_H
-#define PMI2X_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ int text_decode(struct value *v);
 
 /* True: the value looks like the encoded form. */
 int text_is_marked(const void *data, size_t len);
-
-#endif

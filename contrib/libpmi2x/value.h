@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A value that was read: malloc'ed, NUL-terminated behind its end. */
-#ifndef PMI2X_VALUE_H
-#define PMI2X_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void value_free(struct value *v);
  * nothing was cut.
  */
 bool copy_text(char *to, size_t size, const char *from, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Views: results of gathers that callers read in place. */
-#ifndef PMI2X_VIEWS_H
-#define PMI2X_VIEWS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -29,5 +28,3 @@ void views_destroy(struct views *v);
 struct pmix_view *view_new(struct views *v, struct gathered *result);
 /* Takes the result's space back. `v` may be NULL, or of a later session. */
 void view_free(struct views *v, struct pmix_view *view);
-
-#endif

@@ -7,8 +7,7 @@
  * All return 0 or an error (see conn.h); -ENOENT: no such key, name or
  * attribute; -ENOTSUP: this process manager cannot do that. Any thread.
  */
-#ifndef PMI2X_WIRE_H
-#define PMI2X_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ int wire_ask(struct job *job, const char *want, struct value *out,
 	__attribute__((sentinel));
 /* Post; end the call when that fails. */
 int wire_post(struct call *call);
-
-#endif

@@ -4,8 +4,7 @@
  * PMI-1, PMI-2 or the pmi2x extension writes, and reads the answers, byte for
  * byte. A wrong answer stops the simulation.
  */
-#ifndef PMI2X_SIM_CLIENT_H
-#define PMI2X_SIM_CLIENT_H
+#pragma once
 
 #include "libutil/buf.h"
 #include "sim.h"
@@ -32,5 +31,3 @@ void client_finalize(struct sim_node *n, uint32_t slot);
 /* Bytes from the server; does not call the server. */
 void client_receive(struct sim_node *n, uint32_t slot, const void *data,
 		    size_t len);
-
-#endif

@@ -4,8 +4,7 @@
  * it: records, contributions to a gather, images. The value of a rank follows from its
  * number and the operation's.
  */
-#ifndef PMI2X_SIM_CONTENTS_H
-#define PMI2X_SIM_CONTENTS_H
+#pragma once
 
 #include "libcoll/coll.h"
 #include "sim.h"
@@ -71,5 +70,3 @@ struct ring_value {
 void contents_check_ring(struct sim_node *n, uint32_t op, uint32_t slot,
 			 uint64_t rank, uint64_t size, struct ring_value left,
 			 struct ring_value right);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Results of simulated DVMs. */
-#ifndef PMI2X_SIM_DVM_REPORT_H
-#define PMI2X_SIM_DVM_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -11,5 +10,3 @@
 void dvm_report_table(struct dvm_sim *s, FILE *out);
 /* CSV: a line for each task, if the simulation kept them. */
 void dvm_report_tasks(const struct dvm_sim *s, FILE *out);
-
-#endif

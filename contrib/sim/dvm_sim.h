@@ -10,8 +10,7 @@
  *   dvm_client.c  the client
  *   dvm_faults.c  nodes and heads that are lost, heads that go on with a journal
  */
-#ifndef PMI2X_SIM_DVM_SIM_H
-#define PMI2X_SIM_DVM_SIM_H
+#pragma once
 
 #include "dvm/core/head.h"
 #include "dvm/core/node.h"
@@ -213,5 +212,3 @@ int sim_faults_plan(struct dvm_sim *s);
 void sim_fault_happens(struct dvm_sim *s, uint32_t fault);
 /* Another head goes on with the journal. */
 void sim_head_follows(struct dvm_sim *s, uint32_t head);
-
-#endif

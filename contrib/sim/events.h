@@ -3,8 +3,7 @@
  * The events to come, the earliest first; those of one time in the order in
  * which they were added.
  */
-#ifndef PMI2X_SIM_EVENTS_H
-#define PMI2X_SIM_EVENTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ bool events_add(struct events *q, struct event e);
 /* Take the earliest out. False: there is none. */
 bool events_take(struct events *q, struct event *out);
 void events_free(struct events *q);
-
-#endif

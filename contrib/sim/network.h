@@ -3,8 +3,7 @@
  * The network between nodes: distances of a topology, and which links are slow
  * or dead. Times of messages are made from these in message.c.
  */
-#ifndef PMI2X_SIM_NETWORK_H
-#define PMI2X_SIM_NETWORK_H
+#pragma once
 
 #include "scenario.h"
 
@@ -17,5 +16,3 @@ sim_time network_latency(const struct network_params *p, uint32_t a,
 int network_slow_link(const struct scenario *s, uint32_t a, uint32_t b);
 /* How many times longer a node works. */
 double network_node_factor(const struct scenario *s, uint32_t node);
-
-#endif

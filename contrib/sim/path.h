@@ -3,8 +3,7 @@
  * The path to an event: a chain of times at which nodes got busy, each because a
  * message came or a rank entered. Shared and counted.
  */
-#ifndef PMI2X_SIM_PATH_H
-#define PMI2X_SIM_PATH_H
+#pragma once
 
 #include "units.h"
 
@@ -27,5 +26,3 @@ struct path *path_ref(struct path *p);   /* NULL stays NULL */
 void path_unref(struct path *p);         /* NULL is allowed */
 /* How many of a chain happened at or after a time. */
 uint32_t path_steps_since(const struct path *p, sim_time since);
-
-#endif

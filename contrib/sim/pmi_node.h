@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node that is libengine's server, as its clients see it. */
-#ifndef PMI2X_SIM_PMI_NODE_H
-#define PMI2X_SIM_PMI_NODE_H
+#pragma once
 
 #include "client.h"
 #include "libengine/pmi_server.h"
@@ -23,5 +22,3 @@ static inline struct pmi_node *pmi_node_of(const struct sim_node *n)
 
 /* The first of the node's ranks has the result: what publishing it costs. */
 void pmi_node_publishes(struct sim_node *n, uint32_t op);
-
-#endif

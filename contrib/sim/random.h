@@ -3,8 +3,7 @@
  * Random numbers by seed, and the distributions of a scenario. A seed gives the same
  * numbers on every machine with the same libm.
  */
-#ifndef PMI2X_SIM_RANDOM_H
-#define PMI2X_SIM_RANDOM_H
+#pragma once
 
 #include "units.h"
 
@@ -34,5 +33,3 @@ struct distribution {
 /* Parse one of the forms above. Changes the text. */
 bool distribution_parse(char *text, struct distribution *out);
 sim_time distribution_draw(const struct distribution *d, struct sim_random *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The results of a simulation: a table for people, CSV for programs. */
-#ifndef PMI2X_SIM_REPORT_H
-#define PMI2X_SIM_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -17,5 +16,3 @@ int report_csv(const struct sim *s, FILE *out);
 int report_details(const struct sim *s, FILE *out);
 /* Bytes of this process at its largest. */
 uint64_t report_own_memory(void);
-
-#endif

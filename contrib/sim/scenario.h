@@ -2,8 +2,7 @@
 /*
  * A scenario: what is simulated. pmi2x-sim-scenario(5) describes the file.
  */
-#ifndef PMI2X_SIM_SCENARIO_H
-#define PMI2X_SIM_SCENARIO_H
+#pragma once
 
 #include <stddef.h>
 
@@ -208,5 +207,3 @@ const char *scenario_protocol_name(enum sim_protocol_id id);
 const char *scenario_layout_name(enum scenario_layout layout);
 /* "fence", "ifence", "allgather", "iallgather", "ring", "group", "compute" */
 const char *scenario_op_name(const struct scenario_op *op);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of a scenario as one table. Private to the parser. */
-#ifndef PMI2X_SIM_SCENARIO_KEYS_H
-#define PMI2X_SIM_SCENARIO_KEYS_H
+#pragma once
 
 #include "scenario.h"
 
@@ -20,5 +19,3 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 	      const char **allowed);
 /* The names of a section's keys, with commas. Returns out. */
 char *keys_names(const char *section, char *out, size_t len);
-
-#endif

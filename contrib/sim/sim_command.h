@@ -5,8 +5,7 @@
  *   sim.c      options, scenarios, steps
  *   sim_dvm.c  DVMs
  */
-#ifndef PMI2X_SIM_COMMAND_H
-#define PMI2X_SIM_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ int finish(FILE *to, const char *path);
 
 /* The exit status. */
 int simulate_dvm(const struct scenario *scenario, struct options *o);
-
-#endif

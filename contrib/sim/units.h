@@ -3,8 +3,7 @@
  * Times and sizes as a scenario writes them. Simulated time is an integer
  * number of picoseconds, so that a run gives the same result everywhere.
  */
-#ifndef PMI2X_SIM_UNITS_H
-#define PMI2X_SIM_UNITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ bool units_number(const char *text, double *out);
 char *units_show_time(char out[UNITS_TEXT], sim_time t);
 char *units_show_bytes(char out[UNITS_TEXT], uint64_t bytes);
 double units_seconds(sim_time t);
-
-#endif

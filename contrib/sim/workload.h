@@ -6,8 +6,7 @@
  *   workload.c       lines
  *   workload_file.c  files
  */
-#ifndef PMI2X_SIM_WORKLOAD_H
-#define PMI2X_SIM_WORKLOAD_H
+#pragma once
 
 #include "random.h"
 #include "units.h"
@@ -73,5 +72,3 @@ void workload_begin(struct workload *w, const struct workload_line *lines, uint3
 void workload_begin_file(struct workload *w, const struct workload_tasks *file);
 /* The next task. False: there is none. */
 bool workload_next(struct workload *w, struct workload_task *out);
-
-#endif

@@ -9,8 +9,7 @@
  * All calls, and all calls of the host's, are in the loop's thread. Descriptors
  * are non-blocking and CLOEXEC.
  */
-#ifndef PMI2X_AGENT_H
-#define PMI2X_AGENT_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -95,5 +94,3 @@ int agent_status(struct agent *a, struct buf *out);
 void agent_holder_found(struct agent *a, int found);
 /* The path of the file, or NULL: there will be none. */
 void agent_topology_known(struct agent *a, const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * Operations of the program around an agent, for the agent. Nothing here may block.
  * Calls, and the answers, are in the loop's thread.
  */
-#ifndef PMI2X_AGENT_HOST_H
-#define PMI2X_AGENT_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ struct agent_host {
 	void (*left)(void *arg);
 	void *arg;
 };
-
-#endif

@@ -3,8 +3,7 @@
  * The job attribute PMI_netinfo_of_task, in the form of Slurm's mpi/pmi2:
  * (host,(interface,IP_V4,address),(interface,IP_V6,address),...)
  */
-#ifndef PMI2X_NETINFO_H
-#define PMI2X_NETINFO_H
+#pragma once
 
 #include <ifaddrs.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ void netinfo_format(const char *host, const struct ifaddrs *list,
 		    char out[NETINFO_MAX]);
 /* The networks of this host, as text; the caller frees it. NULL: they cannot be read. */
 char *netinfo_create(void);
-
-#endif

@@ -4,8 +4,7 @@
  * loop, and what is around them. The owner fills it in before it makes them; it
  * outlives them. The loop's thread.
  */
-#ifndef PMI2X_NODE_H
-#define PMI2X_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ void node_kill_step(const struct node *n, const char *why);
 
 /* Close a handle that is part of a longer-lived object; idempotent. */
 void node_close_handle(void *handle);
-
-#endif

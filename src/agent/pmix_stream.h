@@ -5,8 +5,7 @@
  *
  * All calls and callbacks are in the loop's thread. pmix_stream_send never calls back.
  */
-#ifndef PMI2X_PMIX_STREAM_H
-#define PMI2X_PMIX_STREAM_H
+#pragma once
 
 #include <stddef.h>
 #include <uv.h>
@@ -42,5 +41,3 @@ void pmix_stream_send(struct pmix_stream *s, const void *head, size_t len,
 void pmix_stream_close(struct pmix_stream *s);
 /* After that, not from a callback. NULL is allowed. */
 void pmix_stream_destroy(struct pmix_stream *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent as a process does it: what it is told, its loop, and its host. */
-#ifndef PMI2X_PROGRAM_H
-#define PMI2X_PROGRAM_H
+#pragma once
 
 #include "agent/setup.h"
 
@@ -14,5 +13,3 @@
  */
 int agent_program(int setup_fd, int host_fd, const struct agent_fds *fds,
 		  const char *build, char *netinfo);
-
-#endif

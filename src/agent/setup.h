@@ -4,8 +4,7 @@
  * agent packs it, and the agent reads it from a descriptor. Both are of one
  * machine. Another version of the form is refused with an error that names it.
  */
-#ifndef PMI2X_SETUP_H
-#define PMI2X_SETUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -148,5 +147,3 @@ int setup_pack(struct buf *b, const struct setup *s);
  */
 int setup_unpack(struct setup *out, void *data, size_t len);
 void setup_free(struct setup *s);
-
-#endif

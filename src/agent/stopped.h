@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether a process may run at all. */
-#ifndef PMI2X_STOPPED_H
-#define PMI2X_STOPPED_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@ bool process_is_stopped(pid_t pid);
  * users' processes that /proc shows.
  */
 bool process_lives(pid_t pid, char *name, size_t size);
-
-#endif

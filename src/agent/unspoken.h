@@ -4,13 +4,10 @@
  * singletons. The warning comes once, at the step's first node, from the process that
  * sees its last rank leave: its supervisor, or its agent if that has been started.
  */
-#ifndef PMI2X_UNSPOKEN_H
-#define PMI2X_UNSPOKEN_H
+#pragma once
 
 #include <stdint.h>
 
 #include "libutil/log.h"
 
 void unspoken_say(const struct log_hook *log, uint32_t ranks);
-
-#endif

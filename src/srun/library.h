@@ -7,8 +7,7 @@
  * Its one symbol is the table below. The records of srun_server.h, spawn.h, secret.h and
  * log.h that the calls exchange are part of the interface.
  */
-#ifndef PMI2X_SRUN_LIBRARY_TABLE_H
-#define PMI2X_SRUN_LIBRARY_TABLE_H
+#pragma once
 
 #include "srun/srun_server.h"
 
@@ -29,5 +28,3 @@ struct srun_library {
 };
 
 extern const struct srun_library pmi2x_srun_library;
-
-#endif

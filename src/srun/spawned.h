@@ -3,8 +3,7 @@
  * An srun that this srun has started: its process, watched and reaped, and the
  * channel to it. All calls and callbacks are in the loop's thread.
  */
-#ifndef PMI2X_SPAWNED_H
-#define PMI2X_SPAWNED_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -38,5 +37,3 @@ int spawned_send(struct spawned *s, const void *data, size_t len);
 void spawned_signal(struct spawned *s, int signal);
 /* Watch no longer; no callback comes any more. Freed in a later turn. */
 void spawned_close(struct spawned *s);
-
-#endif

@@ -4,8 +4,7 @@
  * feeds their control frames to a struct step_services. The counterpart of
  * agent.h; embedded by the plugin in srun and by the fake server.
  */
-#ifndef PMI2X_SRUN_SERVER_H
-#define PMI2X_SRUN_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ uint16_t srun_server_port(const struct srun_server *h);
  * SRUN_SERVER_DRAIN_MS.
  */
 void srun_server_stop(struct srun_server *h, uint32_t wait_ms);
-
-#endif

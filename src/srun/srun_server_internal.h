@@ -6,8 +6,7 @@
  *   srun_server_spawn.c  spawned sruns, and the srun that spawned this one
  *   srun_server_status.c questions to the agents, and who is told the answers
  */
-#ifndef PMI2X_SRUN_SERVER_INTERNAL_H
-#define PMI2X_SRUN_SERVER_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -152,5 +151,3 @@ void srun_server_stall(void *arg, uint32_t age_s, bool give_up,
 		       const char *text);
 void srun_server_status(void *arg, uint32_t query, uint32_t position,
 			const void *data, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * The users whose connections wait at a listening TCP socket: another local user's
  * start nothing.
  */
-#ifndef PMI2X_ACCEPT_USER_H
-#define PMI2X_ACCEPT_USER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@
  * descriptors. Does not block.
  */
 bool accept_user(int listener, uid_t uid, int *client);
-
-#endif

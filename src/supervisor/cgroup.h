@@ -27,8 +27,7 @@
  * is left empty above it, and those of the step in which the program was, under the lock
  * that Slurm takes for it.
  */
-#ifndef PMI2X_CGROUP_H
-#define PMI2X_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ int leaf_make(const struct leaf *leaf);
 int leaf_remove(const struct leaf *leaf, unsigned int limit_ms);
 
 void leaf_free(struct leaf *leaf);
-
-#endif

@@ -10,8 +10,7 @@
  * processors by session (autogroup), an agent in one of its own waits, for each request,
  * until other sessions have had their turns.
  */
-#ifndef PMI2X_CHILD_H
-#define PMI2X_CHILD_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -68,5 +67,3 @@ void child_wait_end(const struct child *c, int ms);
 
 /* Give this thread slurmstepd's own rights, whatever the other threads have now. */
 void child_become_root(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The kind of MPI library that a program needs, if any. Known when its own file needs a library
  * of that name: a look at its first pages, before it is started.
  */
-#ifndef PMI2X_MPI_PROGRAM_H
-#define PMI2X_MPI_PROGRAM_H
+#pragma once
 
 enum mpi_program {
 	MPI_PROGRAM_OTHER,
@@ -14,5 +13,3 @@ enum mpi_program {
 
 /* "Other" also when it is a script, is not here, or cannot be read. Does not block. */
 enum mpi_program mpi_program(const char *path);
-
-#endif

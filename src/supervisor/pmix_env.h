@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The variables by which PMIx clients find pmi2x-pmixd. Makes no memory. */
-#ifndef PMI2X_PMIX_ENV_H
-#define PMI2X_PMIX_ENV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ struct pmix_env {
 void pmix_env_each(const struct pmix_env *e,
 		   void (*set)(void *arg, const char *name, const char *value, bool weak),
 		   void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libpmix of this node, without loading it. */
-#ifndef PMI2X_PMIX_LIBRARY_H
-#define PMI2X_PMIX_LIBRARY_H
+#pragma once
 
 #include <limits.h>
 
@@ -15,5 +14,3 @@ struct pmix_library {
  * none; -EPROTONOSUPPORT: its release is older than 4.2.
  */
 int pmix_library_find(struct pmix_library *l, const char *wanted);
-
-#endif

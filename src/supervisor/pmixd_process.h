@@ -3,8 +3,7 @@
  * pmi2x-pmixd as a process: slurmstepd has one for a step, pmi2x-dvmd one for all tasks of
  * a node. C library only.
  */
-#ifndef PMI2X_PMIXD_PROCESS_H
-#define PMI2X_PMIXD_PROCESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ void pmixd_process_why(char *out, size_t size, const char *node, const char *how
 void pmixd_process_kill(const struct pmixd_process *x);
 /* After that: remove its directory. */
 void pmixd_process_forget(struct pmixd_process *x, const char *dir);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Times of this process, for a trace. */
-#ifndef PMI2X_PROCESS_TIME_H
-#define PMI2X_PROCESS_TIME_H
+#pragma once
 
 #include <stdint.h>
 
 /* When this process was made, ns of CLOCK_MONOTONIC, to 10 ms; 0: unknown. */
 int64_t process_start(void);
-
-#endif

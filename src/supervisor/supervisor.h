@@ -14,8 +14,7 @@
  *
  * A step that does not use PMI has no agent. An agent that dies ends the step.
  */
-#ifndef PMI2X_SUPERVISOR_H
-#define PMI2X_SUPERVISOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -198,5 +197,3 @@ bool supervisor_pmix_refused(const struct supervisor *s);
  * code stays loaded; what `step` and `host` point to must stay, too.
  */
 int supervisor_stop(struct supervisor *s);
-
-#endif

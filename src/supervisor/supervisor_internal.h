@@ -10,8 +10,7 @@
  *   spawn_topology.c  pmi2x-topology: starting it, and the file that comes of it
  *   requests.c        what the agent asks, and its end
  */
-#ifndef PMI2X_SUPERVISOR_INTERNAL_H
-#define PMI2X_SUPERVISOR_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -295,5 +294,3 @@ bool service_step_ends_here(const struct supervisor *s);
 void service_run(struct supervisor *s);
 /* 0, or -EBUSY: a call of the host has not come back. */
 int service_close(struct supervisor *s);
-
-#endif

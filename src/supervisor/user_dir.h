@@ -4,8 +4,7 @@
  * neither make it nor remove it. Files of the user in it are not trusted: nothing is
  * followed when it is removed. C library only; blocks for the file system.
  */
-#ifndef PMI2X_USER_DIR_H
-#define PMI2X_USER_DIR_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -34,5 +33,3 @@ void user_dir_remove_orphan(const char *path);
  * are among them, so nobody should wait for that.
  */
 void user_dir_remove_stale(const char *path, const char *prefix);
-
-#endif

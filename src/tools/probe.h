@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe: what its files share. */
-#ifndef PMI2X_PROBE_H
-#define PMI2X_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,5 +51,3 @@ void probe_list_operations(FILE *to);
 
 /* Compare the plugin of the nodes of a Slurm node list. An exit status. */
 int probe_nodes(const char *list);
-
-#endif

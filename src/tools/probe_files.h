@@ -5,8 +5,7 @@
  * LD_LIBRARY_PATH, its cache, its hardware's directories). It maps the files then and
  * runs nothing of them; a loader that is not the system's is not run at all.
  */
-#ifndef PMI2X_PROBE_FILES_H
-#define PMI2X_PROBE_FILES_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -26,5 +25,3 @@ struct probe_files {
  */
 bool probe_files_find(struct probe_files *f, const char *program);
 void probe_files_free(struct probe_files *f);
-
-#endif

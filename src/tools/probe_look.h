@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe: which PMI the files of a program bring along. */
-#ifndef PMI2X_PROBE_LOOK_H
-#define PMI2X_PROBE_LOOK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ struct probe_look {
 
 /* False, with a message, when a file cannot be read. */
 bool probe_look(struct probe_look *l, const struct probe_files *files);
-
-#endif

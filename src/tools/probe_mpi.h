@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe --mpi: which PMI a program will speak, or does speak. */
-#ifndef PMI2X_PROBE_MPI_H
-#define PMI2X_PROBE_MPI_H
+#pragma once
 
 /* Look at it without running it, and say what is found. An exit status. */
 int probe_mpi(const char *program);
@@ -27,5 +26,3 @@ int probe_witness(char *const argv[]);
 
 /* Instead of srun or the server below libexec: words that start two ranks. */
 #define PROBE_LAUNCHER_ENV "PMI2X_PROBE_LAUNCHER"
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe --nodes: the nodes, and what Slurm says of them. */
-#ifndef PMI2X_PROBE_NODE_LIST_H
-#define PMI2X_PROBE_NODE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct node *node_list_find(const struct nodes *n, const char *name);
 void node_set_states(struct node *node, const char *text);
 /* Cut a line "FIRST REST" in two and return the second; NULL: it has no blank. */
 char *node_list_cut(char *line);
-
-#endif

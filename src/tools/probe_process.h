@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe: a program that it runs, and what that prints. */
-#ifndef PMI2X_PROBE_PROCESS_H
-#define PMI2X_PROBE_PROCESS_H
+#pragma once
 
 #define PROBE_LINE_MAX 4096 /* bytes; longer lines come in pieces */
 #define PROBE_LATE 124 /* as timeout(1) says it */
@@ -18,5 +17,3 @@ int probe_process_read(char *const argv[], int seconds,
 
 /* Wait for a child: its exit code as above. */
 int probe_process_wait(int pid);
-
-#endif

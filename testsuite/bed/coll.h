@@ -10,8 +10,7 @@
  *   coll_groups.c   collectives of groups (subset.h)
  *   coll_fetches.c  fetches (fetch.h)
  */
-#ifndef PMI2X_BED_COLL_H
-#define PMI2X_BED_COLL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -209,5 +208,3 @@ int bed_fetch_with(struct bed *b, uint32_t id, uint32_t position,
 int bed_answer(struct bed *b, uint32_t i, enum coll_fetch_status status);
 int bed_fetch_asked(void *arg, uint64_t token, const struct coll_fetch *what);
 void bed_fetched(void *arg, uint64_t id, const struct coll_fetched *end);
-
-#endif

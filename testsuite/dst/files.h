@@ -4,8 +4,7 @@
  * run, so that the use of one that has been closed is seen. Behind each is a file;
  * what the kinds of files have in common is here, sockets are in sockets.c.
  */
-#ifndef PMI2X_SIMULATION_FILES_H
-#define PMI2X_SIMULATION_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ void files_close_all(struct process *p);
 /* Open ones of all processes. */
 unsigned files_open(void);
 void files_begin(void);
-
-#endif

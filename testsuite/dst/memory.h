@@ -3,8 +3,7 @@
  * Memory of the simulated processes: malloc and mmap of all that is linked are
  * wrapped, so that it is known whose each block is.
  */
-#ifndef PMI2X_SIMULATION_MEMORY_H
-#define PMI2X_SIMULATION_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void __real_free(void *p);
 void *__real_mmap(void *at, size_t len, int protection, int flags, int fd,
 		  off_t offset);
 int __real_munmap(void *at, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plan of a seed: the layout of the step, what its ranks do, what goes wrong. */
-#ifndef PMI2X_SIMULATION_PLAN_H
-#define PMI2X_SIMULATION_PLAN_H
+#pragma once
 
 #include "testsuite/dst/world.h"
 
@@ -83,5 +82,3 @@ void plan_describe(const struct plan *p);
 /* --fault NAME; FAULTS: no such name. */
 enum fault fault_named(const char *name);
 const char *fault_name(enum fault f);
-
-#endif

@@ -3,8 +3,7 @@
  * Simulated sockets: pairs, which are at once at the other end, and TCP between hosts,
  * whose bytes take their time, in order on each connection. Host N is 10.0.0.N.
  */
-#ifndef PMI2X_SIMULATION_SOCKETS_H
-#define PMI2X_SIMULATION_SOCKETS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ void network_host_is_down(uint32_t host);
 void network_begin(void);
 /* Connections and listeners that are left. */
 unsigned network_left(void);
-
-#endif

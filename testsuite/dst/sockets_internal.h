@@ -3,8 +3,7 @@
  * Definitions that the files of the sockets share: sockets.c, socket_connect.c,
  * socket_io.c.
  */
-#ifndef PMI2X_SIMULATION_SOCKETS_INTERNAL_H
-#define PMI2X_SIMULATION_SOCKETS_INTERNAL_H
+#pragma once
 
 #include <errno.h>
 #include <stdlib.h>
@@ -98,5 +97,3 @@ static inline int fails(int error)
 	errno = error;
 	return -1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The step of a run: its nodes, its ranks, srun's end, and how all of it ends. */
-#ifndef PMI2X_SIMULATION_STEP_H
-#define PMI2X_SIMULATION_STEP_H
+#pragma once
 
 #include "srun/srun_server.h"
 #include "supervisor/supervisor.h"
@@ -64,5 +63,3 @@ void node_begin(struct sim_node *n);
 void rank_begin(struct sim_rank *r);
 /* srun.c */
 void srun_begin(struct step *s);
-
-#endif

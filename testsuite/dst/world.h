@@ -7,8 +7,7 @@
  *
  * All that is drawn comes from the seed, so a seed is one run.
  */
-#ifndef PMI2X_SIMULATION_WORLD_H
-#define PMI2X_SIMULATION_WORLD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -134,5 +133,3 @@ extern char replay_options[64];
 /* The run has shown a fault: says so once, with what replays it. */
 void failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool has_failed(void);
-
-#endif

@@ -5,8 +5,7 @@
  * sectors, and the last renames. After a sync that failed nothing is left to be synced,
  * as with Linux: the bytes can be read until the machine stops, and are lost then.
  */
-#ifndef PMI2X_DVM_WORLD_DISK_H
-#define PMI2X_DVM_WORLD_DISK_H
+#pragma once
 
 #include "dvm/core/disk.h"
 #include "world.h"
@@ -46,5 +45,3 @@ void disk_lose_machine(struct disk *d, unsigned machine);
 void disk_set_weather(struct disk *d, enum weather weather);
 /* Damage what was synced of the file of this name. False: there is nothing of it. */
 bool disk_damage(struct disk *d, const char *name);
-
-#endif

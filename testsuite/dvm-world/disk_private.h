@@ -5,8 +5,7 @@
  *   disk.c        the operations, as processes see them
  *   disk_crash.c  what a machine that stops loses, and damage
  */
-#ifndef PMI2X_DVM_WORLD_DISK_PRIVATE_H
-#define PMI2X_DVM_WORLD_DISK_PRIVATE_H
+#pragma once
 
 #include "disk.h"
 
@@ -75,5 +74,3 @@ void disk_apply(struct names *n, const struct change *c);
 void disk_drop_pending(struct disk *d, size_t i);
 /* Up to `len` bytes of a sector reach the disk. */
 void disk_write_sector(struct inode *f, const struct buf *from, size_t sector, size_t len);
-
-#endif

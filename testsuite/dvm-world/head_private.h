@@ -5,8 +5,7 @@
  *   head.c        its connections, turns and end
  *   head_begin.c  how it gets its daemons
  */
-#ifndef PMI2X_DVM_WORLD_HEAD_PRIVATE_H
-#define PMI2X_DVM_WORLD_HEAD_PRIVATE_H
+#pragma once
 
 #include "store.h"
 
@@ -74,5 +73,3 @@ void head_start_another(struct world *w, bool take_over);
 /* Connect with a daemon, to have it or to tell it to end; again, if that is of use. */
 void head_call(struct head_process *h, uint32_t position, enum kind kind);
 void head_call_again(struct peer *p);
-
-#endif

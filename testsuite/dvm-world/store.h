@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The journal of a head's process: libdvm's, on the world's disk. */
-#ifndef PMI2X_DVM_WORLD_STORE_H
-#define PMI2X_DVM_WORLD_STORE_H
+#pragma once
 
 #include "disk.h"
 #include "dvm/core/durable.h"
@@ -28,5 +27,3 @@ uint64_t store_deadline(const struct store *s);
 void store_close(struct store *s);
 /* The process has ended. */
 void store_free(struct store *s);
-
-#endif

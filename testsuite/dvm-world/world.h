@@ -16,8 +16,7 @@
  *   promises.c  what must hold
  *   plan.c      what a seed draws, and the faults
  */
-#ifndef PMI2X_DVM_WORLD_H
-#define PMI2X_DVM_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -332,5 +331,3 @@ void promises_check_end(struct world *w);
 
 void plan_draw(struct world *w);
 void plan_begin(struct world *w);
-
-#endif

@@ -5,8 +5,7 @@
  * it consists of, can be kept, restored, and compared with another one: two
  * states are the same when they differ in nothing but where their blocks lie.
  */
-#ifndef PMI2X_EXPLORE_ARENA_H
-#define PMI2X_EXPLORE_ARENA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void snapshot_free(struct snapshot *s);
 
 /* A hash of all that can be reached from the block at `root`. */
 uint64_t arena_digest(const void *root);
-
-#endif

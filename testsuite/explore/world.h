@@ -4,8 +4,7 @@
  * program of collectives, links that keep order, and one fault at a time of its
  * own choice. All of it lives in the arena.
  */
-#ifndef PMI2X_EXPLORE_WORLD_H
-#define PMI2X_EXPLORE_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ uint32_t world_events(const struct world *w, struct event out[WORLD_EVENTS]);
 void world_apply(struct world *w, struct event e);
 /* Nothing can happen any more: has everything ended as it must? */
 void world_check_end(const struct world *w);
-
-#endif

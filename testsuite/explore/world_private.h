@@ -5,8 +5,7 @@
  *   world.c      its life, and what may happen
  *   world_end.c  what must be so at the end
  */
-#ifndef PMI2X_EXPLORE_WORLD_PRIVATE_H
-#define PMI2X_EXPLORE_WORLD_PRIVATE_H
+#pragma once
 
 #include "bed/coll.h"
 #include "world.h"
@@ -34,5 +33,3 @@ bool is_of_all(char c);
 enum coll_kind kind_of(char c);
 /* Collectives and fetches that the rank waits for. */
 uint32_t unfinished(const struct world *w, uint32_t rank);
-
-#endif

@@ -4,8 +4,7 @@
  * plugin, without Slurm. One process a "node", all on this machine. For tests,
  * and for more nodes than slurmd processes fit in memory.
  */
-#ifndef PMI2X_FAKE_H
-#define PMI2X_FAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id);
 
 /* fake-srun.c: everything else. Exit code. */
 int fake_launch(const struct fake_options *o);
-
-#endif

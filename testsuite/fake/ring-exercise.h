@@ -3,8 +3,7 @@
  * Definitions that the two halves of ring-exercise share: what holds, and what goes
  * wrong.
  */
-#ifndef RING_EXERCISE_H
-#define RING_EXERCISE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int ring_fault(const char *name, int who);
  * program that knows more than sockets brings its own.
  */
 void break_links(pmi2x_ring *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that must hold for every decoded PMI message. */
-#ifndef PMI2X_FUZZ_MESSAGE_H
-#define PMI2X_FUZZ_MESSAGE_H
+#pragma once
 
 #include "fuzz.h"
 
@@ -77,5 +76,3 @@ static inline void fuzz_message_rewrite(const struct pmi_message *m,
 	pmi_message_free(&again);
 	buf_free(&b);
 }
-
-#endif

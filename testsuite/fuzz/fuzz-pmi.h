@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages that clients send, put together from what the input chooses. */
-#ifndef PMI2X_FUZZ_PMI_H
-#define PMI2X_FUZZ_PMI_H
+#pragma once
 
 #include "fuzz.h"
 
@@ -127,5 +126,3 @@ static inline size_t fuzz_pmi_message(struct fuzz_input *in, char *out,
 	memcpy(out, header, 6);
 	return len + 6;
 }
-
-#endif

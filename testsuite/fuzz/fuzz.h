@@ -4,8 +4,7 @@
  * LLVMFuzzerTestOneInput; libFuzzer drives it, or replay.c with any compiler. The first
  * bytes of an input choose what is done, the rest is fed to it.
  */
-#ifndef PMI2X_FUZZ_H
-#define PMI2X_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ static inline void *fuzz_copy(const void *data, size_t len, size_t room)
 		memcpy(copy, data, len);
 	return copy;
 }
-
-#endif

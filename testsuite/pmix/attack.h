@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attacks of the test host on a pmi2x-pmixd, by options->attack. */
-#ifndef PMI2X_TEST_PMIX_ATTACK_H
-#define PMI2X_TEST_PMIX_ATTACK_H
+#pragma once
 
 #include "host.h"
 
@@ -15,5 +14,3 @@ void attack_start(struct host *h, struct node *n);
  * "strangers": the same of another user, who must be sent away: the host ends if not.
  */
 void attack_listeners(struct host *h);
-
-#endif

@@ -3,8 +3,7 @@
  * Actions of a PMIx client in pmix-exercise: each action is given the arguments behind
  * its name. A process that finds something wrong says so, and ends with 5.
  */
-#ifndef PMI2X_PMIX_EXERCISE_H
-#define PMI2X_PMIX_EXERCISE_H
+#pragma once
 
 #include <pmix.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ void do_forsake(int argc, char **argv);
 void do_forsaken(int argc, char **argv);
 void do_strand(int argc, char **argv);
 void do_stranded(int argc, char **argv);
-
-#endif

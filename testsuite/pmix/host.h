@@ -3,8 +3,7 @@
  * The test host: plays agents and slurmstepds for the pmi2x-pmixd of several nodes, all
  * on this machine, with a star between them, and starts unmodified PMIx clients.
  */
-#ifndef PMI2X_TEST_PMIX_HOST_H
-#define PMI2X_TEST_PMIX_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,5 +112,3 @@ int agent_answer_names(void *arg, const struct name_asker *to,
 /* ---- host.c ---- */
 
 void host_end(struct host *h, int result);
-
-#endif

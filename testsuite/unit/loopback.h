@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports of the loopback address. */
-#ifndef PMI2X_UNIT_LOOPBACK_H
-#define PMI2X_UNIT_LOOPBACK_H
+#pragma once
 
 #include "unit.h"
 
@@ -36,5 +35,3 @@ static inline int closed_port(uint16_t *port)
 	*port = ntohs(in->sin_port);
 	return fd;
 }
-
-#endif

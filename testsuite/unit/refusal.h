@@ -4,8 +4,7 @@
  * with --wrap for them (REFUSAL_WRAP in testsuite/unit/local.mk). Only calls of
  * a thread that has armed itself count.
  */
-#ifndef PMI2X_REFUSAL_H
-#define PMI2X_REFUSAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ enum refusal {
 void refusal_arm(enum refusal what, uint32_t nth, bool for_good);
 /* Nothing fails any more. How many calls have counted since it was armed. */
 uint32_t refusal_disarm(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A test whose memory comes to an end. */
-#ifndef PMI2X_SCARCE_MEMORY_H
-#define PMI2X_SCARCE_MEMORY_H
+#pragma once
 
 #include "wrap-memory.h"
 
@@ -11,5 +10,3 @@ static bool is_refused(void)
 {
 	return allowed >= 0 && allowed-- == 0;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * calloc and realloc. A program that includes this defines is_refused, which is asked
  * each time.
  */
-#ifndef PMI2X_WRAP_MEMORY_H
-#define PMI2X_WRAP_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void *__wrap_realloc(void *p, size_t size)
 {
 	return is_refused() ? NULL : __real_realloc(p, size);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * path that the site authenticates says where to connect to. It is proved with
  * the step's secret as well, and does no harm when it comes twice.
  */
-#ifndef PMI2X_CONNECT_BACK_H
-#define PMI2X_CONNECT_BACK_H
+#pragma once
 
 #include "agent/peers/neighbour.h"
 
@@ -32,5 +31,3 @@ void connect_back_explain(const struct neighbour *n, char *out, size_t size);
 /* Check such a message to this node. 0 or -EPROTO, -EACCES. */
 int connect_back_check(const struct node *node, const void *data, size_t len,
 		       struct whereabouts *out);
-
-#endif

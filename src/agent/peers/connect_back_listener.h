@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The unix socket at which slurmd delivers connect-back messages of other nodes. */
-#ifndef PMI2X_CONNECT_BACK_LISTENER_H
-#define PMI2X_CONNECT_BACK_LISTENER_H
+#pragma once
 
 #include "agent/node.h"
 #include "libio/refusals.h"
@@ -17,5 +16,3 @@ int connect_back_listener_open(struct connect_back_listener **out, const struct 
 			       void *arg);
 /* Close at once; NULL is allowed. */
 void connect_back_listener_close(struct connect_back_listener *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames from connections with neighbours, and goodbyes. */
-#ifndef PMI2X_LINKS_H
-#define PMI2X_LINKS_H
+#pragma once
 
 #include "agent/peers/neighbour.h"
 
@@ -18,5 +17,3 @@ int links_frame(struct neighbour *n, enum frame_type type, const void *head,
 void links_say_goodbye(struct neighbour *n);
 /* Answer the goodbye of the parent, if it still waits for that. */
 void links_answer(struct neighbour *n);
-
-#endif

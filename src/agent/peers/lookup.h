@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses of neighbours, which the host finds. */
-#ifndef PMI2X_LOOKUP_H
-#define PMI2X_LOOKUP_H
+#pragma once
 
 #include "agent/peers/neighbour.h"
 
@@ -17,5 +16,3 @@ int lookup_address(struct neighbour *n);
  */
 struct neighbour *lookup_found(struct peers *p, uint32_t node_id, int rc,
 			       const struct sockaddr_storage *addr);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Neighbours that have ended before their links were made. */
-#ifndef PMI2X_MISSING_H
-#define PMI2X_MISSING_H
+#pragma once
 
 #include "agent/peers/neighbour.h"
 
@@ -15,5 +14,3 @@ void missing_called(struct neighbour *n, int rc);
 bool missing_is_asked(const struct neighbour *n);
 /* The connection to srun has come up. */
 void missing_srun_up(struct neighbour *n);
-
-#endif

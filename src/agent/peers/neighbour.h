@@ -3,8 +3,7 @@
  * A neighbour: its state, its connections, and what waits for its link. The files of
  * peers share this header; no other file includes it.
  */
-#ifndef PMI2X_NEIGHBOUR_H
-#define PMI2X_NEIGHBOUR_H
+#pragma once
 
 #include <uv.h>
 
@@ -152,5 +151,3 @@ struct conn *conn_new(struct peers *p, struct neighbour *n);
 void conn_drop(struct conn *c);
 /* True: the connection is its neighbour's link. */
 bool conn_is_up(const struct conn *c);
-
-#endif

@@ -4,8 +4,7 @@
  * compared by two neighbours when their link is made: a text of words "option=value".
  * An empty text is not compared.
  */
-#ifndef PMI2X_SETTINGS_H
-#define PMI2X_SETTINGS_H
+#pragma once
 
 #include "agent/peers/neighbour.h"
 
@@ -20,5 +19,3 @@ int settings_compare(struct neighbour *n, const struct payload *theirs);
  * what differs. 0 or -EPROTO.
  */
 int settings_apart(struct neighbour *n, const struct payload *theirs);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making the links between neighbours: see wireup.c for how. */
-#ifndef PMI2X_WIREUP_H
-#define PMI2X_WIREUP_H
+#pragma once
 
 #include "agent/peers/connect_back.h"
 #include "agent/peers/neighbour.h"
@@ -26,5 +25,3 @@ void wireup_proved(struct conn *c);
 int wireup_frame(struct conn *c, enum frame_type type,
 		 const struct payload *body);
 void wireup_ended(struct conn *c, int error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way of control messages between the ranks of a step and srun. */
-#ifndef PMI2X_CONTROL_PATH_H
-#define PMI2X_CONTROL_PATH_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 #include "libpmi/control.h"
@@ -55,5 +54,3 @@ uint64_t control_path_patience(const struct service *s);
  * nobody waits for the reply.
  */
 bool control_path_is_flushed(const struct service *s);
-
-#endif

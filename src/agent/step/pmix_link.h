@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way to who serves the node's PMIx clients: libpmi/pmix_msg.h. */
-#ifndef PMI2X_PMIX_LINK_H
-#define PMI2X_PMIX_LINK_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 
@@ -20,5 +19,3 @@ void pmix_link_lost(struct service *s, const char *why);
 /* Operation of the engine; `service` is one. */
 void pmix_link_send(void *service, const void *head, size_t len,
 		    struct payload *data);
-
-#endif

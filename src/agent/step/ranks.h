@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connections of a node's ranks, and how they end. */
-#ifndef PMI2X_RANKS_H
-#define PMI2X_RANKS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -30,5 +29,3 @@ uint32_t ranks_count(const struct service *s);
 pid_t ranks_pid(const struct service *s, uint32_t slot);
 /* No rank has a connection any more. */
 bool ranks_have_ended(const struct service *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The services of srun in the agent of the first node, for a step that no srun stays
  * with: names, aborts, and lines about failures, which go to the log of the node's host.
  */
-#ifndef PMI2X_ROOT_SERVICES_H
-#define PMI2X_ROOT_SERVICES_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 
@@ -20,5 +19,3 @@ int root_services_send(struct service *s, struct payload *frame);
 
 /* No answer is on its way. */
 bool root_services_is_flushed(const struct service *s);
-
-#endif

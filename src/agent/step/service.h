@@ -20,8 +20,7 @@
  * pmi_host_ops) only queue and write: what fails there is reported to the
  * engine from the loop, never from inside the call.
  */
-#ifndef PMI2X_SERVICE_H
-#define PMI2X_SERVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ void service_holder_found(struct service *s, int found);
 void service_prepare_leave(struct service *s);
 /* True: all ranks have ended, and no collective that they entered is under way. */
 bool service_is_done(const struct service *s);
-
-#endif

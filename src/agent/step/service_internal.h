@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The struct that the files of a service share; each but service.c owns one member. */
-#ifndef PMI2X_SERVICE_INTERNAL_H
-#define PMI2X_SERVICE_INTERNAL_H
+#pragma once
 
 #include <uv.h>
 
@@ -42,5 +41,3 @@ struct service {
 	uv_timer_t fetch; /* until then others wait for what ranks put */
 	uv_timer_t held; /* answers that wait for the end of the step */
 };
-
-#endif

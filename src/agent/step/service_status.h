@@ -8,8 +8,7 @@
  * runs. Time in which all ranks of the node are stopped (a suspended step), or in which
  * this process itself was, does not count.
  */
-#ifndef PMI2X_SERVICE_STATUS_H
-#define PMI2X_SERVICE_STATUS_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 #include "libpmi/control.h"
@@ -26,5 +25,3 @@ void service_status_no_parent(struct service *s);
 void service_status_query(struct service *s, uint32_t query, struct payload *frame);
 /* An order of srun, from above: end the waiting. 0 or -EPROTO. */
 int service_status_expire(struct service *s, const struct control_msg *order);
-
-#endif

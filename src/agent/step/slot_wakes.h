@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Wake-ups through the memory that a node's ranks and the agent share. */
-#ifndef PMI2X_SLOT_WAKES_H
-#define PMI2X_SLOT_WAKES_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 
@@ -13,5 +12,3 @@ void slot_wakes_free(struct service *s); /* after the server */
 /* Operations of the engine; `service` is one. */
 void slot_wakes_wake(void *service);
 void slot_wakes_again(void *service);
-
-#endif

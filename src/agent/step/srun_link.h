@@ -3,8 +3,7 @@
  * The connection to srun: made when a frame is for it, or srun is to be able to
  * ask, and closed when nothing needs it any more.
  */
-#ifndef PMI2X_SRUN_LINK_H
-#define PMI2X_SRUN_LINK_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 
@@ -56,5 +55,3 @@ bool srun_link_is_flushed(const struct service *s);
 /* Say goodbye; it has gone. */
 void srun_link_leave(struct service *s);
 bool srun_link_is_gone(const struct service *s);
-
-#endif

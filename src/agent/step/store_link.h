@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store of the step on this node: made with the service, and fed with messages. */
-#ifndef PMI2X_STORE_LINK_H
-#define PMI2X_STORE_LINK_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 #include "libpmi/cause.h"
@@ -16,5 +15,3 @@ int store_link_message(void *service, uint32_t from, struct payload *message);
 void store_link_gone(struct service *s, const struct peer_gone *gone);
 /* A rank of this node has ended; `end` may be NULL. */
 void store_link_rank_gone(struct service *s, uint32_t rank, const struct pmi_exit *end);
-
-#endif

@@ -3,8 +3,7 @@
  * The front door of pmi2x-sync: processes of this node that connect to the socket of the
  * step, and use the store (libstore/store_msg.h).
  */
-#ifndef PMI2X_SYNC_DOOR_H
-#define PMI2X_SYNC_DOOR_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 
@@ -12,5 +11,3 @@
 int sync_door_open(struct service *s);
 void sync_door_close(struct service *s);
 void sync_door_free(struct service *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The front door of PyTorch: a server of the TCPStore protocol (libpmi/tcpstore.h) on the
  * first node, which has the keys of the step's store (libstore/store.h).
  */
-#ifndef PMI2X_TORCH_DOOR_H
-#define PMI2X_TORCH_DOOR_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 #include "libpmi/cause.h"
@@ -19,5 +18,3 @@ void torch_door_free(struct service *s);
  * TCPStore for what it was to set: unless it has ended well, the step ends.
  */
 void torch_door_rank_ended(struct service *s, uint32_t rank, const struct pmi_exit *end);
-
-#endif

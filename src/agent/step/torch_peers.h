@@ -3,8 +3,7 @@
  * The TCPStore of a step, whose protocol has no proof, is for processes on the nodes of the
  * step; on this node, only for those of the step's user.
  */
-#ifndef PMI2X_TORCH_PEERS_H
-#define PMI2X_TORCH_PEERS_H
+#pragma once
 
 #include "agent/node.h"
 
@@ -17,5 +16,3 @@ enum torch_peer {
 
 /* The other end of a TCP connection. `name`: its address, for people. */
 enum torch_peer torch_peer_of(const struct node *n, int fd, char name[NODE_WHY_MAX]);
-
-#endif

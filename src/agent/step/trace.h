@@ -6,8 +6,7 @@
  *
  * Without a trace there is no object, and the engine has no event operation.
  */
-#ifndef PMI2X_TRACE_H
-#define PMI2X_TRACE_H
+#pragma once
 
 #include "agent/step/service_internal.h"
 
@@ -32,5 +31,3 @@ void trace_sent(struct service *s, const struct coll_msg *msg,
 		uint64_t bytes);
 /* The node's ranks have ended: tell srun. */
 void trace_send(struct service *s);
-
-#endif

@@ -29,8 +29,7 @@
  * Re-entrancy: an operation of coll_ops must not call back into the same
  * coll object; hosts queue. One thread at a time.
  */
-#ifndef PMI2X_COLL_H
-#define PMI2X_COLL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -427,5 +426,3 @@ bool coll_next_pending(const struct coll *c, enum coll_kind *kind,
 		       uint32_t *seq, uint32_t *missing_ranks, uint32_t *nranks,
 		       uint32_t *missing_children, uint32_t *nchildren,
 		       bool *waits_parent);
-
-#endif

@@ -21,8 +21,7 @@
  *   coll_msg.c     wire form of messages
  *   subset*.c      collectives of some ranks: see subset_private.h
  */
-#ifndef PMI2X_COLL_PRIVATE_H
-#define PMI2X_COLL_PRIVATE_H
+#pragma once
 
 #include "libcoll/fetch.h"
 
@@ -285,5 +284,3 @@ int coll_fetch_receive(struct coll *c, struct coll_peer *peer,
 void coll_fetches_link_lost(struct coll *c, const struct coll_peer *peer);
 void coll_fetches_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides);
 void coll_fetches_free(struct coll *c);
-
-#endif

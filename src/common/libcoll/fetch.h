@@ -14,8 +14,7 @@
  * Each node on the way remembers from whom a fetch came until its answer has passed, so
  * that a fetch whose way breaks, or whose owner goes, ends with the reason at once.
  */
-#ifndef PMI2X_FETCH_H
-#define PMI2X_FETCH_H
+#pragma once
 
 #include "libcoll/coll.h"
 
@@ -69,5 +68,3 @@ int coll_fetch_answer(struct coll *c, uint64_t token,
 
 /* How many fetches of this node have not ended. */
 size_t coll_fetches_pending(const struct coll *c);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Immutable after creation, so any number of threads and agents may share it.
  */
-#ifndef PMI2X_LAYOUT_H
-#define PMI2X_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ const uint32_t *layout_ranks_at(const struct layout *l, uint32_t position,
  * data that the tree concatenates for an allgather comes in this order.
  */
 const uint32_t *layout_order(const struct layout *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A layout as bytes. */
-#ifndef PMI2X_LAYOUT_CODE_H
-#define PMI2X_LAYOUT_CODE_H
+#pragma once
 
 #include "libcoll/layout.h"
 #include "libutil/coder.h"
@@ -11,5 +10,3 @@
  * (-EPROTO, too).
  */
 void code_layout(struct coder *c, struct layout **l);
-
-#endif

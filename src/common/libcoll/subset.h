@@ -25,8 +25,7 @@
  * gone nothing is sent about it; from then on (a fault is known, see coll.h) a
  * node that has a collective in flight asks the others on its paths.
  */
-#ifndef PMI2X_SUBSET_H
-#define PMI2X_SUBSET_H
+#pragma once
 
 #include "libcoll/coll.h"
 
@@ -100,5 +99,3 @@ struct coll_subset_state {
 bool coll_subset_at(const struct coll *c, size_t n,
 		    struct coll_subset_state *out, uint32_t *missing_ranks,
 		    uint32_t *missing_children);
-
-#endif

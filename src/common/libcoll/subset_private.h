@@ -27,8 +27,7 @@
  *   subset_name.c  names, and what follows from them at a node
  *   subset_fault.c what cannot complete, asking and telling
  */
-#ifndef PMI2X_SUBSET_PRIVATE_H
-#define PMI2X_SUBSET_PRIVATE_H
+#pragma once
 
 #define HASH_NONFATAL_OOM 1
 
@@ -194,5 +193,3 @@ static inline struct coll_msg subset_msg(const struct subset *s,
 	memcpy(msg.subset.key, s->key, COLL_KEY_SIZE);
 	return msg;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * gives tree order without sorting. The positions below a node are divided
  * as evenly as possible over at most k children.
  */
-#ifndef PMI2X_TREE_H
-#define PMI2X_TREE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -55,5 +54,3 @@ uint32_t tree_meet(uint32_t n, uint32_t k, uint32_t first, uint32_t last);
  * or `place` itself when it is the target.
  */
 uint32_t tree_next_hop(const struct tree_place *place, uint32_t target);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The descriptors of an agent, and of a helper, by number. */
-#ifndef PMI2X_AGENT_FD_H
-#define PMI2X_AGENT_FD_H
+#pragma once
 
 /* The numbers of an agent's descriptors, from its first input on. */
 enum agent_fd {
@@ -17,5 +16,3 @@ enum agent_fd {
 	AGENT_FD_TORCH,
 	AGENT_FD_END,
 };
-
-#endif

@@ -3,8 +3,7 @@
  * How pmi2x-agent, which slurmstepd starts as root, becomes a process of the
  * job's user that has no right of its own.
  */
-#ifndef PMI2X_CONFINE_H
-#define PMI2X_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -59,5 +58,3 @@ bool confine_arguments(struct confine_options *options, int ours, int argc,
  */
 int confine_begin(const struct confine_options *options,
 		  char why[CONFINE_WHY_MAX]);
-
-#endif

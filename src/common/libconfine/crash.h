@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last words of an agent that crashes. */
-#ifndef PMI2X_CRASH_H
-#define PMI2X_CRASH_H
+#pragma once
 
 #include <signal.h>
 
@@ -13,5 +12,3 @@ int crash_watch(void);
 
 /* As above, for a system call that the filter does not allow: see filter_install. */
 void crash_denied(int number, siginfo_t *info, void *context);
-
-#endif

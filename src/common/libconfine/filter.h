@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The system calls that pmi2x-agent may make: those that it needs. */
-#ifndef PMI2X_FILTER_H
-#define PMI2X_FILTER_H
+#pragma once
 
 #include <signal.h>
 
@@ -18,5 +17,3 @@
  * nothing is forbidden; other negative errno: the same, and it should not be.
  */
 int filter_install(void (*denied)(int number, siginfo_t *info, void *context));
-
-#endif

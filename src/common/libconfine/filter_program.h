@@ -3,8 +3,7 @@
  * Instructions of a seccomp filter. Between calls of filter_add_* the number of the
  * system call is loaded. One thread.
  */
-#ifndef PMI2X_FILTER_PROGRAM_H
-#define PMI2X_FILTER_PROGRAM_H
+#pragma once
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -54,5 +53,3 @@ void filter_end(struct filter_program *p, uint32_t action);
  * this is a sanitizer's build; or another negative errno.
  */
 int filter_apply(const struct filter_program *p);
-
-#endif

@@ -7,8 +7,7 @@
  * For this thread and all that it makes, for good. Call it after confine_begin, before a
  * library of others is loaded and any thread made.
  */
-#ifndef PMI2X_FOREIGN_H
-#define PMI2X_FOREIGN_H
+#pragma once
 
 #include "libconfine/confine.h"
 
@@ -35,5 +34,3 @@ int foreign_filter(void);
  * enabled); another negative errno. Then nothing has changed.
  */
 int foreign_hide_devices(void);
-
-#endif

@@ -4,8 +4,7 @@
  * each over a SOCK_SEQPACKET pair. The reader of a message trusts it as little as a
  * stranger's.
  */
-#ifndef PMI2X_HOST_MSG_H
-#define PMI2X_HOST_MSG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m);
  */
 int host_msg_receive_with(int fd, char room[HOST_MSG_MAX], struct host_msg *m,
 			  int *passed);
-
-#endif

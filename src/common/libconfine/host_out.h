@@ -3,8 +3,7 @@
  * Messages of libconfine/host_msg.h on their way: what the socket has no room for is kept, in
  * order, until it has. One thread.
  */
-#ifndef PMI2X_HOST_OUT_H
-#define PMI2X_HOST_OUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ int host_out_flush(struct host_out *o, int fd);
 /* Sends, and waits until all is sent or the connection has ended. */
 int host_out_drain(struct host_out *o, int fd);
 void host_out_free(struct host_out *o);
-
-#endif

@@ -40,8 +40,7 @@
  * No file calls one that calls it, also by way of others: work that a lower file must cause
  * above waits for the settle, or is a function that it was given.
  */
-#ifndef PMI2X_ENGINE_H
-#define PMI2X_ENGINE_H
+#pragma once
 
 /* An item that could not be added has no table; the default ends the process. */
 #define HASH_NONFATAL_OOM 1
@@ -174,5 +173,3 @@ void engine_started(struct pmi_server *s, const struct rank_session *ss);
  * failed.
  */
 void engine_tell_spawner(struct rank_session *ss, bool well);
-
-#endif

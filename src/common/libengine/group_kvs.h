@@ -4,8 +4,7 @@
  * of the step that will: they hide what was fenced before, and go when that fence has
  * ended here. Lies in the heap; not shared with ranks.
  */
-#ifndef PMI2X_GROUP_KVS_H
-#define PMI2X_GROUP_KVS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ bool early_find(const struct early *e, const char *key, size_t key_len,
 		const char **value, size_t *value_len);
 /* This fence has ended here, and so have all before it. */
 void early_fenced(struct early *e, uint32_t fence);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives and fetches that ranks have asked for and that have not ended. */
-#ifndef PMI2X_PENDING_H
-#define PMI2X_PENDING_H
+#pragma once
 
 /* An item that could not be added has no table; the default ends the process. */
 #define HASH_NONFATAL_OOM 1
@@ -158,5 +157,3 @@ void slots_take_own(struct rank_session *ss);
 void slots_update(struct pmi_server *s);
 /* Wake the ranks if anything was answered. */
 void slots_flush(struct pmi_server *s);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Every request gets a response, also unknown and malformed ones.
  */
-#ifndef PMI2X_PMI_SERVER_H
-#define PMI2X_PMI_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -340,5 +339,3 @@ void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		       const char *why);
 /* Gives up all that has not ended here, of every kind. */
 void pmi_server_expire_all(struct pmi_server *s, const char *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMIx clients of the node, by way of the program that serves them. */
-#ifndef PMI2X_PMIX_BRIDGE_H
-#define PMI2X_PMIX_BRIDGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -160,5 +159,3 @@ int pmix_on_names(struct pmi_server *s, const struct pmix_msg *m,
 		  struct payload *message);
 int pmix_on_spawn(struct pmi_server *s, const struct pmix_msg *m,
 		  struct payload *message);
-
-#endif

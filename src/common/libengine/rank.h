@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank, and its sessions of PMI and PMIx. */
-#ifndef PMI2X_RANK_H
-#define PMI2X_RANK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -249,5 +248,3 @@ void ext_allgather(struct rank_session *ss, const struct rank_request *rq,
 		   const struct pmi_message *m);
 void ext_read(struct rank_session *ss, const struct rank_request *rq,
 	      const struct pmi_message *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests of ranks: the commands, and what they are answered. */
-#ifndef PMI2X_REQUEST_H
-#define PMI2X_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -176,5 +175,3 @@ void requests_fail_all(struct pmi_server *s, const char *why);
 /* A line about the request that has waited longest, if there is one. */
 void requests_tell_wait(const struct pmi_server *s, unsigned seconds,
 			char text[PMI_WAIT_TEXT_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Results of collectives: in the region or in the heap. */
-#ifndef PMI2X_RESULTS_H
-#define PMI2X_RESULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ void results_release(struct results *k, uint64_t offset);
 bool results_find(const struct results *k, const char *key, size_t key_len,
 		  const char **value, size_t *value_len);
 const void *results_bytes(const struct results *k, uint64_t offset, uint64_t len);
-
-#endif

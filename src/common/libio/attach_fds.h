@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors that go along with a message over a unix socket. */
-#ifndef PMI2X_ATTACH_FDS_H
-#define PMI2X_ATTACH_FDS_H
+#pragma once
 
 #include <string.h>
 #include <sys/socket.h>
@@ -40,5 +39,3 @@ static inline int passed_fd(struct msghdr *msg)
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
-
-#endif

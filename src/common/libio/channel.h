@@ -6,8 +6,7 @@
  * All calls and callbacks are in the loop's thread. channel_send never calls
  * back.
  */
-#ifndef PMI2X_CHANNEL_H
-#define PMI2X_CHANNEL_H
+#pragma once
 
 #include <stddef.h>
 #include <uv.h>
@@ -46,5 +45,3 @@ void channel_shutdown(struct channel *c);
 void channel_read_now(struct channel *c);
 /* Close at once; no callback comes any more. NULL is allowed. */
 void channel_close(struct channel *c);
-
-#endif

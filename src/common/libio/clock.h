@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A clock as one number, and a sleep. */
-#ifndef PMI2X_CLOCK_H
-#define PMI2X_CLOCK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline void sleep_ms(unsigned ms)
 
 	nanosleep(&t, NULL);
 }
-
-#endif

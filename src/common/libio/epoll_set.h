@@ -7,8 +7,7 @@
  *
  * All calls and callbacks are in the loop's thread.
  */
-#ifndef PMI2X_EPOLL_SET_H
-#define PMI2X_EPOLL_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -38,5 +37,3 @@ int epoll_set_add(struct epoll_set *set, struct watched_fd *e, int events);
 void epoll_set_change(struct epoll_set *set, struct watched_fd *e, int events);
 /* The object must live to the next turn of the loop. */
 void epoll_set_remove(struct epoll_set *set, struct watched_fd *e);
-
-#endif

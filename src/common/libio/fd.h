@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors: one that may not be there is -1; and writing all of something. */
-#ifndef PMI2X_FD_H
-#define PMI2X_FD_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,5 +51,3 @@ static inline int fd_write_text(const char *path, const char *text)
 	fd_close(&fd);
 	return rc;
 }
-
-#endif

@@ -20,8 +20,7 @@
  * far. All versions do this alike, and have something random in the hello: so the
  * connector knows at once that its own step answers, and not somebody else.
  */
-#ifndef PMI2X_HANDSHAKE_H
-#define PMI2X_HANDSHAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,5 +114,3 @@ void handshake_explain(char *out, size_t size, const char *them,
 /* True: a proved peer runs another build with the same protocol. */
 bool handshake_other_build(const struct handshake_peer *peer,
 			   const struct handshake_self *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Closing a unix socket whose other end is not trusted. */
-#ifndef PMI2X_HANG_UP_H
-#define PMI2X_HANG_UP_H
+#pragma once
 
 /*
  * Close a connected socket, of SOCK_STREAM or of SOCK_SEQPACKET; -1: nothing. *fd is -1
@@ -18,5 +17,3 @@ void hang_up(int *fd);
  * other process goes on listening.
  */
 void hang_up_listener(int *fd);
-
-#endif

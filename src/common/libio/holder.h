@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Find the process at the other end of a connection over the loopback device. */
-#ifndef PMI2X_HOLDER_H
-#define PMI2X_HOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ int holder_find(const struct holder_question *q);
 void holder_pack(const struct holder_question *q, unsigned char bytes[HOLDER_BYTES]);
 void holder_unpack(const unsigned char bytes[HOLDER_BYTES], uint32_t uid,
 		   struct holder_question *out);
-
-#endif

@@ -7,8 +7,7 @@
  * All calls and callbacks are in the loop's thread. link_send and link_shutdown
  * never call back.
  */
-#ifndef PMI2X_LINK_H
-#define PMI2X_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ void link_close(struct link *l);
 
 /* Why a link ended, for people: "connection refused". */
 const char *link_strerror(int error);
-
-#endif

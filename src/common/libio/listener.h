@@ -3,8 +3,7 @@
  * A listening socket in a loop. When the process runs out of descriptors it
  * waits LISTENER_RETRY_MS instead of spinning.
  */
-#ifndef PMI2X_LISTENER_H
-#define PMI2X_LISTENER_H
+#pragma once
 
 #include <uv.h>
 
@@ -28,5 +27,3 @@ int listener_open(struct listener **out, uv_loop_t *loop, int fd,
 void listener_on_starved(struct listener *l, void (*fn)(void *arg, int error));
 /* Close at once; freed in a later turn. NULL is allowed. */
 void listener_close(struct listener *l);
-
-#endif

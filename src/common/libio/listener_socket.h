@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Listening TCP sockets, before there is a loop to accept in. Any thread. */
-#ifndef PMI2X_LISTENER_SOCKET_H
-#define PMI2X_LISTENER_SOCKET_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -21,5 +20,3 @@ int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
  */
 uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,
 		     uint16_t last);
-
-#endif

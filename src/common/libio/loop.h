@@ -6,8 +6,7 @@
  * libuv's thread pool (uv_queue_work, uv_fs_*, uv_getaddrinfo) is never used:
  * its threads would outlive a plugin that is unloaded.
  */
-#ifndef PMI2X_LOOP_H
-#define PMI2X_LOOP_H
+#pragma once
 
 #include <uv.h>
 
@@ -26,5 +25,3 @@ void loop_run(struct loop *l);
 int loop_start(struct loop *l);
 /* Wait for that thread. */
 void loop_join(struct loop *l);
-
-#endif

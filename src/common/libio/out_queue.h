@@ -4,8 +4,7 @@
  * that travel with their first byte. The stream limits them. One thread at a time;
  * nothing blocks.
  */
-#ifndef PMI2X_OUT_QUEUE_H
-#define PMI2X_OUT_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ ssize_t out_queue_put(int fd, bool is_socket, struct iovec *iov, int n,
 		      const struct passed_fds *fds);
 /* Write what the kernel takes. 0 or a negative errno. */
 int out_queue_flush(struct out_queue *q, int fd, bool is_socket);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The user whose process is at the other end of a connection over the loopback device. */
-#ifndef PMI2X_OWNER_H
-#define PMI2X_OWNER_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ int owner_find(const struct owner_peer *peer, struct owner *out);
 #define OWNER_BYTES 12
 void owner_pack(const struct owner_peer *peer, unsigned char bytes[OWNER_BYTES]);
 void owner_unpack(const unsigned char bytes[OWNER_BYTES], struct owner_peer *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The process at the other end of a unix socket. */
-#ifndef PMI2X_PEER_H
-#define PMI2X_PEER_H
+#pragma once
 
 struct ucred;
 
@@ -11,5 +10,3 @@ struct ucred;
  * <sys/socket.h> with _GNU_SOURCE. 0 or a negative errno. Any thread.
  */
 int peer_credentials(int fd, struct ucred *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The line of the kernel about a process, /proc/PID/stat: proc(5). */
-#ifndef PMI2X_PROC_STAT_H
-#define PMI2X_PROC_STAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ struct proc_stat {
 
 /* False: there is no such process, or /proc does not show it; all of *out is 0 then. */
 bool proc_stat_read(uint64_t process, struct proc_stat *out);
-
-#endif

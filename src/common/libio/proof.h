@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Proofs that somebody knows the secret of a step. */
-#ifndef PMI2X_PROOF_H
-#define PMI2X_PROOF_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ void proof_create(const struct secret *s, const void *data, size_t len,
 /* Constant-time comparison of a proof with the right one. */
 bool proof_check(const struct secret *s, const void *data, size_t len,
 		 const uint8_t proof[PROOF_BYTES]);
-
-#endif

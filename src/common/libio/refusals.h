@@ -3,8 +3,7 @@
  * Refused sources at a listening socket: a line in the log for each source when it is
  * first refused, and how often that was at the end. One thread at a time.
  */
-#ifndef PMI2X_REFUSALS_H
-#define PMI2X_REFUSALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void refusals_add_user(struct refusals *s, uid_t uid, const char *what);
 
 /* No more will come: log the counts. */
 void refusals_end(struct refusals *s);
-
-#endif

@@ -10,8 +10,7 @@
  * Until the agent runs, who will start it receives the messages, and later passes
  * them on over the same pair, with the pidfd.
  */
-#ifndef PMI2X_REGISTRATION_H
-#define PMI2X_REGISTRATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ int registration_process(struct registration *reg);
  * that asking later does as well, nothing is done; it is found out at the first one.
  */
 void registration_find_process(struct registration *reg, bool *any_time);
-
-#endif

@@ -3,8 +3,7 @@
  * The secret of a step. Needs the C library only, for slurmstepd loads no other; what
  * proves the secret is in proof.h.
  */
-#ifndef PMI2X_SECRET_H
-#define PMI2X_SECRET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void secret_forget(struct secret *s);               /* overwrite it */
  * where a secret stays.
  */
 void secret_hide(const struct secret *s);
-
-#endif

@@ -5,8 +5,7 @@
  * for a connection of a friend proves itself before a stranger can make that many. The
  * loop's thread.
  */
-#ifndef PMI2X_STRANGERS_H
-#define PMI2X_STRANGERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,5 +39,3 @@ void strangers_ended(struct strangers *s, const struct stranger *one, int error)
 bool strangers_drop_oldest(struct strangers *s);
 /* Drop all, and log how many were refused. */
 void strangers_close(struct strangers *s);
-
-#endif

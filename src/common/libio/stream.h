@@ -7,8 +7,7 @@
  * All calls and callbacks are in the loop's thread. stream_write* and
  * stream_finish never call back: what they find broken is told later.
  */
-#ifndef PMI2X_STREAM_H
-#define PMI2X_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ void stream_shutdown(struct stream *s);
 void stream_close(struct stream *s);
 
 int stream_fd(const struct stream *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of a TCP connection whose other side may die with its machine. */
-#ifndef PMI2X_TCP_H
-#define PMI2X_TCP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
 void tcp_end_without_answer(int fd, uint32_t ms);
 /* Sends each write at once (TCP_NODELAY). */
 void tcp_send_at_once(int fd);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Helpers are short-lived threads for calls that block (Slurm's RPCs).
  */
-#ifndef PMI2X_THREAD_H
-#define PMI2X_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int helpers_run(struct helpers *h, void (*fn)(void *arg),
  * goes on by itself, with its arg and its code; then -EBUSY, else 0.
  */
 int helpers_destroy(struct helpers *h, uint32_t wait_ms);
-
-#endif

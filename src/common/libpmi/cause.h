@@ -4,8 +4,7 @@
  * travels between nodes and to srun as text, so what srun exits with is read
  * back from the text.
  */
-#ifndef PMI2X_CAUSE_H
-#define PMI2X_CAUSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ bool cause_may_lack_fd(const struct pmi_exit *end, enum cause_wrapper wrapper);
  * them: 5; 137 (128 and the signal); 1 where it says no more.
  */
 int cause_exit_code(const char *text);
-
-#endif

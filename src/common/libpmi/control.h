@@ -4,8 +4,7 @@
  * A request names the position it comes from and an id that is unique
  * there; its reply carries both back. Routed along the tree by the host.
  */
-#ifndef PMI2X_CONTROL_H
-#define PMI2X_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ void control_free(struct control_msg *msg);
 void control_printable(char *text);
 /* True when srun will answer. */
 bool control_has_reply(enum control_type type);
-
-#endif

@@ -3,8 +3,7 @@
  * Additions of pmi2x to the PMI-2 wire, between libpmi2x and the agent. Described in
  * doc/extension-protocol.md; both sides use these names.
  */
-#ifndef PMI2X_EXTENSION_H
-#define PMI2X_EXTENSION_H
+#pragma once
 
 #define EXT_VERSION 1 /* highest this build speaks */
 
@@ -64,5 +63,3 @@ enum rank_trace_event {
 };
 
 #define EXT_READ_MAX 262144u /* bytes one pmi2x-read returns at most */
-
-#endif

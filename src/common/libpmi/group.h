@@ -9,8 +9,7 @@
  * T tells apart the barriers of several threads. MPICH sends the absolute value of a
  * 32-bit hash: so T is 0 to 2147483647, or -2147483648, which has none. Pure functions.
  */
-#ifndef PMI2X_GROUP_H
-#define PMI2X_GROUP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ int pmi_group_read(struct pmi_group *g, const char *text, uint32_t nranks,
 void pmi_group_free(struct pmi_group *g);
 /* Give a WORLD of `nranks` ranks its list. 0 or -ENOMEM. */
 int pmi_group_fill(struct pmi_group *g, uint32_t nranks);
-
-#endif

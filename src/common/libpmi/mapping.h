@@ -3,8 +3,7 @@
  * PMI_process_mapping: "(vector,(first,n,ppn),...)": ppn consecutive ranks on
  * each of n consecutive nodes from node `first` on, block after block.
  */
-#ifndef PMI2X_MAPPING_H
-#define PMI2X_MAPPING_H
+#pragma once
 
 #include "libcoll/layout.h"
 
@@ -27,5 +26,3 @@
  * not, so the repeated form is the second choice.
  */
 char *mapping_create(const struct layout *l);
-
-#endif

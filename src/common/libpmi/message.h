@@ -8,8 +8,7 @@
  *   PMI-2: six characters of decimal length, then "cmd=X;key=value;..."; a
  *          ';' inside a value is doubled. Values may hold any byte.
  */
-#ifndef PMI2X_MESSAGE_H
-#define PMI2X_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ void pmi_write_bytes(struct pmi_writer *w, const char *key, const void *value,
 void pmi_write_int(struct pmi_writer *w, const char *key, long value);
 void pmi_write_bool(struct pmi_writer *w, const char *key, bool value);
 int pmi_write_end(struct pmi_writer *w);
-
-#endif

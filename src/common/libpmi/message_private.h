@@ -2,8 +2,7 @@
 /*
  * Definitions that message.c, wire1.c, wire2.c and writer.c share. Contract: message.h.
  */
-#ifndef PMI2X_MESSAGE_PRIVATE_H
-#define PMI2X_MESSAGE_PRIVATE_H
+#pragma once
 
 #include "libpmi/message.h"
 
@@ -18,5 +17,3 @@ int wire2_put_value(struct buf *b, const char *value, size_t len);
 
 /* Write the length of a body into the header before it. */
 void wire2_put_length(char *header, size_t len);
-
-#endif

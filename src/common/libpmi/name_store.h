@@ -4,8 +4,7 @@
  * The two-sided rule of PMIx: the publisher's range says who may see it, that of a
  * look-up whose things are wanted. A key that somebody could see twice is refused.
  */
-#ifndef PMI2X_NAME_STORE_H
-#define PMI2X_NAME_STORE_H
+#pragma once
 
 #include "libpmi/names.h"
 
@@ -51,5 +50,3 @@ void name_store_link_lost(struct name_store *s, const void *link);
  * called after each request, and at the time that it returns; UINT64_MAX: at none.
  */
 uint64_t name_store_expire(struct name_store *s, uint64_t now);
-
-#endif

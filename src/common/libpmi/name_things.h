@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The things that PMIx clients have published: the table of name_store.c. */
-#ifndef PMI2X_NAME_THINGS_H
-#define PMI2X_NAME_THINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool name_same(const char *a, const char *b);
 /* Copies the texts; also after an error they are freed by name_proc_free. 0 or -ENOMEM. */
 int name_proc_copy(struct names_proc *to, const struct names_proc *from);
 void name_proc_free(struct names_proc *p);
-
-#endif

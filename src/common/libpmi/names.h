@@ -6,8 +6,7 @@
  *
  * Names of PMI are others: neither kind finds the other's.
  */
-#ifndef PMI2X_NAMES_H
-#define PMI2X_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ int names_pack_answer(struct buf *b, const struct names_answer *a);
  */
 int names_unpack_request(struct names_request *r, const void *data, size_t len);
 int names_unpack_answer(struct names_answer *a, const void *data, size_t len);
-
-#endif

@@ -7,8 +7,7 @@
  *
  *   room, read, filled, next until it returns 0, room, ...
  */
-#ifndef PMI2X_PMIX_FRAME_H
-#define PMI2X_PMIX_FRAME_H
+#pragma once
 
 #include <stddef.h>
 
@@ -39,5 +38,3 @@ void pmix_frame_filled(struct pmix_frame *f, size_t n);
  * -EPROTO: its length is invalid; -ENOMEM (also: budget).
  */
 int pmix_frame_next(struct pmix_frame *f, struct payload **out);
-
-#endif

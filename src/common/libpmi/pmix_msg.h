@@ -37,8 +37,7 @@
  *
  * An id is the sender's; FETCH of both directions count apart.
  */
-#ifndef PMI2X_PMIX_MSG_H
-#define PMI2X_PMIX_MSG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -167,5 +166,3 @@ int pmix_entry_pack(struct buf *b, const struct pmix_entry *e);
 int pmix_entry_pack_head(struct buf *b, const struct pmix_entry *e);
 /* The next one; false at the end, or (cursor_ok says so) where the rest is none. */
 bool pmix_entry_next(struct cursor *c, struct pmix_entry *e);
-
-#endif

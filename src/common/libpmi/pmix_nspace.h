@@ -3,8 +3,7 @@
  * A namespace of PMIx as a node sees it, and its form as bytes (PMIX_MSG_NSPACE). It has
  * all that a server must tell its clients of the job.
  */
-#ifndef PMI2X_PMIX_NSPACE_H
-#define PMI2X_PMIX_NSPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ int pmix_nspace_pack(struct buf *b, const struct pmix_nspace *n);
  */
 int pmix_nspace_unpack(struct pmix_nspace *out, const void *data, size_t len);
 void pmix_nspace_free(struct pmix_nspace *n);
-
-#endif

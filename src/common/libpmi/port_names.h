@@ -3,8 +3,7 @@
  * Names that programs of PMI-1 and PMI-2 publish, each with a port. Names of PMIx:
  * name_store.h.
  */
-#ifndef PMI2X_PORT_NAMES_H
-#define PMI2X_PORT_NAMES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ enum pmi_rc port_names_lookup(struct port_names *p, void *link,
 /* Forget names that were published on this link. */
 void port_names_lost(struct port_names *p, const void *link);
 void port_names_free(struct port_names *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The error codes of PMI: numbers that answers to ranks carry. */
-#ifndef PMI2X_RC_H
-#define PMI2X_RC_H
+#pragma once
 
 enum pmi_rc {
 	PMI_RC_OK = 0,
@@ -18,5 +17,3 @@ enum pmi_rc {
 	PMI_RC_INVALID_SIZE = 13,
 	PMI_RC_OTHER = 14,
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A request to spawn processes, from either PMI protocol. */
-#ifndef PMI2X_SPAWN_H
-#define PMI2X_SPAWN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -83,5 +82,3 @@ int spawn_unpack(struct cursor *c, struct spawn_request **out);
 uint32_t spawn_procs(const struct spawn_request *s);
 /* The value of an info key of a command, or NULL. */
 const char *spawn_info(const struct spawn_command *c, const char *key);
-
-#endif

@@ -4,8 +4,7 @@
  * spawn, as a shell that chooses by PMI_RANK, and sees to the info keys wdir, path and
  * env.
  */
-#ifndef PMI2X_SPAWN_SCRIPT_H
-#define PMI2X_SPAWN_SCRIPT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@
 bool spawn_wants_script(const struct spawn_request *r);
 /* Append it, for the option -c of a shell. Errors of buf_append. */
 int spawn_script(struct buf *b, const struct spawn_request *r);
-
-#endif

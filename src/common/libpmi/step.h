@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A step as one of its nodes sees it. */
-#ifndef PMI2X_STEP_H
-#define PMI2X_STEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ struct pmi_step {
 	const char *build;          /* version text of this build */
 	const char *const *node_names; /* by node id, for messages */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * bookkeeping, aborts and reports. Sans-I/O like the rest of libpmi: control
  * frames in, operations out.
  */
-#ifndef PMI2X_STEP_SERVICES_H
-#define PMI2X_STEP_SERVICES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,5 +114,3 @@ void step_services_namespace_ended(struct step_services *l, const char *nspace);
 void step_services_parent_lost(struct step_services *l);
 /* All that waits for an answer gets this one: nobody can give another. */
 void step_services_fail_all(struct step_services *l, const char *why);
-
-#endif

@@ -15,8 +15,7 @@
  * served. A connection that sends another number, or that mixes the forms, is to be
  * closed: tcpstore_why says what came.
  */
-#ifndef PMI2X_TCPSTORE_H
-#define PMI2X_TCPSTORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ void tcpstore_filled(struct tcpstore *t, size_t len);
  */
 int tcpstore_next(struct tcpstore *t, struct tcpstore_query *q);
 const char *tcpstore_why(const struct tcpstore *t);
-
-#endif

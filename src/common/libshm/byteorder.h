@@ -4,8 +4,7 @@
  * and are read in place, so a host of the other order cannot use them; their
  * headers carry a mark by which a foreign reader refuses them.
  */
-#ifndef PMI2X_BYTEORDER_H
-#define PMI2X_BYTEORDER_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -28,5 +27,3 @@ static inline void store_u32(void *to, uint32_t v)
 {
 	memcpy(to, &v, sizeof(v));
 }
-
-#endif

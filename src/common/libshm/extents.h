@@ -4,8 +4,7 @@
  * free ones. Kept in the agent's own memory, never in the region. Private to
  * libshm; one thread.
  */
-#ifndef PMI2X_EXTENTS_H
-#define PMI2X_EXTENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool extents_find(const struct extents *e, uint64_t len, uint64_t align,
 
 /* True: a range in the set overlaps [offset, offset + len). */
 bool extents_overlap(const struct extents *e, uint64_t offset, uint64_t len);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Pure functions over memory; readers take no lock and make no system call.
  */
-#ifndef PMI2X_IMAGE_H
-#define PMI2X_IMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,5 +120,3 @@ const void *image_gather_even(const struct image *img, size_t *len);
  */
 struct record;
 bool image_record(const struct image *img, size_t *offset, struct record *out);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Index, data, and the end of the image are at multiples of IMAGE_ALIGNMENT.
  */
-#ifndef PMI2X_IMAGE_LAYOUT_H
-#define PMI2X_IMAGE_LAYOUT_H
+#pragma once
 
 #include <assert.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ uint64_t image_data_start(const struct image_header *h);
 
 /* The checksum of a whole image. */
 uint64_t image_checksum(const void *image, size_t len);
-
-#endif

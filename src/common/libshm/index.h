@@ -13,8 +13,7 @@
  * Nothing needs an alignment. Readers stay inside table and base whatever the
  * table says.
  */
-#ifndef PMI2X_INDEX_H
-#define PMI2X_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ bool index_find(const struct index *ix, uint64_t hash, const void *key,
  */
 bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
 	       uint32_t ref, uint64_t *steps);
-
-#endif

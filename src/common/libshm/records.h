@@ -7,8 +7,7 @@
  * The NULs let a reader use key and value as strings in place; both may hold
  * any bytes. A block of records is records end to end. Pure functions.
  */
-#ifndef PMI2X_RECORDS_H
-#define PMI2X_RECORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ int record_next(const void *block, size_t len, size_t *offset,
 
 /* Check a whole block and count its records. 0 or -EPROTO. */
 int records_check(const void *block, size_t len, size_t *count);
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Layout version REGION_VERSION is in the header; a reader refuses others.
  */
-#ifndef PMI2X_REGION_H
-#define PMI2X_REGION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -169,5 +168,3 @@ bool region_find(const struct region *r, const void *key, size_t key_len,
 
 /* `len` bytes at `offset`, or NULL when that is outside the region. */
 const void *region_bytes(const struct region *r, uint64_t offset, uint64_t len);
-
-#endif

@@ -12,8 +12,7 @@
  * The cost of that: two views of 200 bytes a fence, and 16 to 64 bytes a key for the
  * joint index and those that it has replaced.
  */
-#ifndef PMI2X_REGION_LAYOUT_H
-#define PMI2X_REGION_LAYOUT_H
+#pragma once
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -74,5 +73,3 @@ bool region_index_open(const unsigned char *map, size_t size,
 /* region_find for whoever has the region mapped. */
 bool region_lookup(const unsigned char *map, size_t size, const void *key,
 		   size_t key_len, const char **value, size_t *value_len);
-
-#endif

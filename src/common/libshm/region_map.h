@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Address space for a results region, of which only what is used takes memory. */
-#ifndef PMI2X_REGION_MAP_H
-#define PMI2X_REGION_MAP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
  * 0 or a negative errno. Any thread.
  */
 int region_map(void **map, int fd, size_t size, int protection);
-
-#endif

@@ -3,8 +3,7 @@
  * The memory object under a results region: making, protecting, committing and
  * discarding its pages. Private to libshm.
  */
-#ifndef PMI2X_REGION_MEMORY_H
-#define PMI2X_REGION_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int region_memory_commit(const struct region_memory *m, uint64_t offset,
 /* Return the whole pages of a range to the system, where the kernel lets us. */
 void region_memory_discard(const struct region_memory *m, uint64_t offset,
 			   uint64_t len);
-
-#endif

@@ -12,8 +12,7 @@
  * are, and all joint indexes that were replaced together are smaller than the
  * current one.
  */
-#ifndef PMI2X_REGION_MERGE_H
-#define PMI2X_REGION_MERGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void region_merge_begin(struct region_merge *m, const struct region_view *view,
  */
 bool region_merge_step(struct region_merge *m, unsigned char *map, size_t size,
 		       const struct region_view *view, uint64_t budget);
-
-#endif

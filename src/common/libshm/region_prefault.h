@@ -6,8 +6,7 @@
  * node and while every rank waits. So, when all is quiet, as many are made
  * as the last image took: the next one is likely to be as large. Private to libshm.
  */
-#ifndef PMI2X_REGION_PREFAULT_H
-#define PMI2X_REGION_PREFAULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline bool region_prefault_wanted(const struct region_prefault *a)
 void region_prefault_step(struct region_prefault *a,
 			  const struct region_memory *m,
 			  const struct extents *free);
-
-#endif

@@ -27,8 +27,7 @@
  *
  * Threads: the agent's side belongs to one thread.
  */
-#ifndef PMI2X_SLOTS_H
-#define PMI2X_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,5 +124,3 @@ int slots_reply_ring(struct slots *s, uint32_t slot, uint32_t cell,
 
 void slots_changed(struct slots *s);
 void *slots_futex(struct slots *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The bytes of a slot region and its board, SLOTS_VERSION 4. Shared by agent
  * and client on one machine, so in its byte order. slots.h explains them.
  */
-#ifndef PMI2X_SLOTS_LAYOUT_H
-#define PMI2X_SLOTS_LAYOUT_H
+#pragma once
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -169,5 +168,3 @@ static inline uint64_t slot_ring_offset(const struct slots_board *board,
 {
 	return board->rings + slot * sizeof(struct slot_ring);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * An asker is whoever gets the answer: a client of this node, or a neighbour. The number tells
  * its requests apart.
  */
-#ifndef PMI2X_HOME_H
-#define PMI2X_HOME_H
+#pragma once
 
 #include "libstore/store.h"
 
@@ -49,5 +48,3 @@ void home_rank_gone(struct home *h, uint32_t rank, const char *how);
 /* Call for each rank that has. */
 void home_each_gone(const struct home *h, void (*fn)(void *arg, uint32_t rank, const char *how),
 		    void *arg);
-
-#endif

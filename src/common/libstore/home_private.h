@@ -6,8 +6,7 @@
  *   keys.c    keys, and the operations on them
  *   meet.c    meetings of ranks
  */
-#ifndef PMI2X_HOME_PRIVATE_H
-#define PMI2X_HOME_PRIVATE_H
+#pragma once
 
 /* An item that could not be added has no table; the default ends the process. */
 #define HASH_NONFATAL_OOM 1
@@ -105,5 +104,3 @@ void meet_leave(struct home *h, struct waiter *w);
 void meet_look(struct home *h);
 /* Meetings that miss the rank at this index of o.ranks fail. */
 void meet_rank_gone(struct home *h, uint32_t index);
-
-#endif

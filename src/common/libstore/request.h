@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules that each request keeps. */
-#ifndef PMI2X_STORE_REQUEST_H
-#define PMI2X_STORE_REQUEST_H
+#pragma once
 
 #include "libstore/store.h"
 
@@ -14,5 +13,3 @@ bool request_waits(const struct store_request *rq);
  * answer may serve several askers.
  */
 bool request_reads(const struct store_request *rq);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arrays that grow by one item at a time. */
-#ifndef PMI2X_ARRAY_H
-#define PMI2X_ARRAY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
  * frees it. 0, or -ENOMEM and nothing has changed.
  */
 int array_grow(void *array, size_t count, size_t *cap, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes as text of the alphabet of RFC 4648, with padding: four characters for three bytes. */
-#ifndef PMI2X_BASE64_H
-#define PMI2X_BASE64_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ void base64_encode(const void *data, size_t n, char *out);
  * what base64_encode makes.
  */
 size_t base64_decode(const char *text, size_t len, void *out);
-
-#endif

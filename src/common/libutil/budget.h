@@ -10,8 +10,7 @@
  * Counts only: whoever makes it owns it, and it outlives what counts against it. One
  * thread at a time. Every function takes NULL for no budget.
  */
-#ifndef PMI2X_BUDGET_H
-#define PMI2X_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void budget_init(struct budget *b, uint64_t limit, const char *option,
 /* False: that would be over the limit, nothing was taken; said once in the log. */
 bool budget_take(struct budget *b, uint64_t bytes);
 void budget_give(struct budget *b, uint64_t bytes);
-
-#endif

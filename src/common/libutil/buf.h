@@ -6,8 +6,7 @@
  * append that would pass the limit fails with -ENOBUFS and changes nothing.
  * One thread at a time; no function blocks.
  */
-#ifndef PMI2X_BUF_H
-#define PMI2X_BUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ void buf_clear(struct buf *b);
  * NULL when there is no memory for the NUL.
  */
 const char *buf_cstr(struct buf *b);
-
-#endif

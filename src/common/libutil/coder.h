@@ -5,8 +5,7 @@
  * read after it is 0 or NULL. Writing does not change the fields. To read one of several
  * messages, use a copy of their cursor, which coder_leave gives back.
  */
-#ifndef PMI2X_CODER_H
-#define PMI2X_CODER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count);
 void code_numbers_if(struct coder *c, uint32_t **numbers, uint32_t count);
 /* As above; none is NULL. */
 void code_names(struct coder *c, const char ***names, uint32_t count);
-
-#endif

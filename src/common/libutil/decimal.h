@@ -5,8 +5,7 @@
  * blank or suffix, which strtoul would take or leave to its caller to find. False
  * otherwise, with *out as it was. Any thread.
  */
-#ifndef PMI2X_DECIMAL_H
-#define PMI2X_DECIMAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ bool decimal_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out);
 bool decimal_take(const char **at, uint64_t max, uint64_t *out);
 /* As above, for an int, which may have a minus. */
 bool decimal_int(const char **at, int *out);
-
-#endif

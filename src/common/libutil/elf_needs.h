@@ -5,8 +5,7 @@
  * against the limits below. Only files of 64 bits in the machine's own byte order are
  * read. Any thread.
  */
-#ifndef PMI2X_ELF_NEEDS_H
-#define PMI2X_ELF_NEEDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ typedef bool elf_use(void *arg, enum elf_need need, const char *name);
  * loaded; -EINVAL: it is damaged, after what was found until then.
  */
 int elf_needs(elf_read *read, void *read_arg, elf_use *use, void *use_arg);
-
-#endif

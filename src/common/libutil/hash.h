@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hashes: for tables of names that somebody else chooses, and in place of names. */
-#ifndef PMI2X_HASH_H
-#define PMI2X_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ uint32_t hash_seeded(uint64_t seed, const void *data, size_t len);
  * An attacker can make two names that do: it is for names that one user chooses.
  */
 void hash_name(unsigned char out[HASH_NAME_SIZE], const void *data, size_t len);
-
-#endif

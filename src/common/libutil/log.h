@@ -3,8 +3,7 @@
  * The logging hook. A library never writes a log itself: it calls the hook
  * that its creator gave it. A line is one sentence without a final newline.
  */
-#ifndef PMI2X_LOG_H
-#define PMI2X_LOG_H
+#pragma once
 
 enum log_level {
 	LOG_LEVEL_ERROR, /* somebody has to act; names the remedy */
@@ -26,5 +25,3 @@ void log_line(const struct log_hook *hook, enum log_level level,
 #define log_error(hook, ...) log_line(hook, LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_info(hook, ...) log_line(hook, LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(hook, ...) log_line(hook, LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-#endif

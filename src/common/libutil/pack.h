@@ -6,8 +6,7 @@
  * A cursor remembers its first error: reads after it return 0 or NULL and
  * change nothing, so a parser checks cursor_ok() once, at its end.
  */
-#ifndef PMI2X_PACK_H
-#define PMI2X_PACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ const void *unpack_raw(struct cursor *c, size_t n);
  * `max`. In what pack_str wrote there may be a NUL all the same: peers are not trusted.
  */
 const void *unpack_bytes(struct cursor *c, size_t max, size_t *n);
-
-#endif

@@ -6,8 +6,7 @@
  * absent (payload_virtual): a simulator needs only the length. The count is
  * not atomic: one thread owns all payloads of an agent.
  */
-#ifndef PMI2X_PAYLOAD_H
-#define PMI2X_PAYLOAD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ void payload_vec_clear(struct payload_vec *v);
  * budget of the first item.
  */
 struct payload *payload_vec_join(const struct payload_vec *v);
-
-#endif

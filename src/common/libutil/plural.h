@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* English words that depend on a number, for messages. */
-#ifndef PMI2X_PLURAL_H
-#define PMI2X_PLURAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ static inline const char *is_or_are(uint64_t number)
 {
 	return number == 1 ? "is" : "are";
 }
-
-#endif

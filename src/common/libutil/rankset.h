@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists of ranks as people read them: "17, 1024-1025". */
-#ifndef PMI2X_RANKSET_H
-#define PMI2X_RANKSET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@
  */
 const char *rankset_format(const uint32_t *ranks, size_t count, char *out,
 			   size_t size);
-
-#endif

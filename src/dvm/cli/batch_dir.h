@@ -14,8 +14,7 @@
  *
  * The results are in FILE.results. Errors end the program, as in client.h.
  */
-#ifndef PMI2X_DVM_BATCH_DIR_H
-#define PMI2X_DVM_BATCH_DIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void batch_dir_begin(struct batch_dir *b);
 void batch_dir_start_over(struct batch_dir *b, bool used, uint64_t last);
 /* All lines have succeeded. used, last: the same. */
 void batch_dir_finish(struct batch_dir *b, bool used, uint64_t last);
-
-#endif

@@ -4,8 +4,7 @@
  * they occur. It comes from the results of earlier runs and from the journal of their DVM,
  * which has what the client did not live to write down.
  */
-#ifndef PMI2X_DVM_BATCH_LINES_H
-#define PMI2X_DVM_BATCH_LINES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ enum line_state batch_lines_take(struct batch_lines *b, const char *text, size_t
 const char *batch_lines_text(const struct pending_line *p);
 bool batch_lines_in_file(const struct pending_line *p);
 void batch_lines_free(struct batch_lines *b);
-
-#endif

@@ -3,8 +3,7 @@
  * pmi2x-dvm: talking to a head. An error ends the program with a line that says what to
  * do: no function here returns an error.
  */
-#ifndef PMI2X_DVM_CLIENT_H
-#define PMI2X_DVM_CLIENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ const char *event_name(json_t *event);
  * standard input, whose reference is taken over; both may be NULL.
  */
 json_t *make_profile(const char *outputs, json_t *input);
-
-#endif

@@ -3,8 +3,7 @@
  * Complete output of tasks that print more than a result has: files in a directory beside the
  * file of results, FILE.outputs of FILE.results. The nodes write them; a result names them.
  */
-#ifndef PMI2X_DVM_COMPLETE_OUTPUT_H
-#define PMI2X_DVM_COMPLETE_OUTPUT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ bool complete_output_print(json_t *task, const char *stream, const char *results
 void complete_output_note(json_t *task, struct printed_output *p);
 /* Say on standard error that output is lost, if it is. */
 void complete_output_say(const struct printed_output *p);
-
-#endif

@@ -3,8 +3,7 @@
  * The commands of pmi2x-dvm. Each gets its own name as argv[0], reads its options, and
  * returns the exit status.
  */
-#ifndef PMI2X_DVM_DVM_H
-#define PMI2X_DVM_DVM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ int cmd_shrink(int argc, char **argv);
  */
 struct conn;
 bool cancel_is_unheard(struct conn *c);
-
-#endif

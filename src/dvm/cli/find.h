@@ -2,8 +2,7 @@
 /*
  * pmi2x-dvm: finding DVMs. An error with directories ends the program, as in client.h.
  */
-#ifndef PMI2X_DVM_FIND_H
-#define PMI2X_DVM_FIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ int dvm_connect(const char *name, struct dvm_socket **out, size_t *count);
  * freed, or NULL: no memory. With a / it is a file as of dvm_address.
  */
 char *dvm_reach(const char *name, struct dvm_socket **out, size_t *count, int *error);
-
-#endif

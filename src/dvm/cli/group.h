@@ -7,8 +7,7 @@
  * The numbers of tasks tell whose they are: of K members, member m has those that are m
  * more than a multiple of K.
  */
-#ifndef PMI2X_DVM_GROUP_H
-#define PMI2X_DVM_GROUP_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ bool group_needs_status(json_t *request);
 json_t *group_split(struct group *g, json_t *request);
 /* The answer to `request`; null among answers: it has gone. References stay. */
 json_t *group_join(struct group *g, json_t *request, json_t *answers);
-
-#endif

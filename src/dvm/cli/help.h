@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The help of pmi2x-dvm. */
-#ifndef PMI2X_DVM_HELP_H
-#define PMI2X_DVM_HELP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,5 +11,3 @@ bool is_help(const char *word);
 void help_print_all(FILE *to);
 /* Print the lines of a command, and all options. The exit status; errors end the program. */
 int help_print(const char *name);
-
-#endif

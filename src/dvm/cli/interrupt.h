@@ -4,8 +4,7 @@
  * ignored, as HUP is under nohup. The first is noted; a second INT, QUIT or TERM ends the
  * process at once. One thread.
  */
-#ifndef PMI2X_DVM_INTERRUPT_H
-#define PMI2X_DVM_INTERRUPT_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -21,5 +20,3 @@ int interrupt_fd(void);
 pid_t interrupt_fork(void);
 /* End by the signal that has come. */
 void interrupt_die(void) __attribute__((noreturn));
-
-#endif

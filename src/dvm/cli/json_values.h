@@ -3,8 +3,7 @@
  * pmi2x-dvm: values of requests, answers and events. An error ends the program, as in
  * client.h.
  */
-#ifndef PMI2X_DVM_JSON_VALUES_H
-#define PMI2X_DVM_JSON_VALUES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ char *get_output(json_t *event, size_t *len);
 json_int_t get_task(const char *text);
 /* For people who write programs. */
 void print_json(json_t *value);
-
-#endif

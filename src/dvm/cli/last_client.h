@@ -4,8 +4,7 @@
  * asks for that end when it leaves, and the last one waits for it: the command returns when
  * nothing is left.
  */
-#ifndef PMI2X_DVM_LAST_CLIENT_H
-#define PMI2X_DVM_LAST_CLIENT_H
+#pragma once
 
 #include "dvm/cli/client.h"
 
@@ -17,5 +16,3 @@
  */
 long long last_client_leaves(struct conn *c, const char *work,
 			     void (*fn)(void *arg, json_t *event), void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of a file or pipe, one after another, by a reader that can do something meanwhile. */
-#ifndef PMI2X_DVM_LINES_H
-#define PMI2X_DVM_LINES_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -28,5 +27,3 @@ void lines_free(struct lines *l);
  * the next call. Its length, or 0: there are no more, a signal has come, or l->error.
  */
 size_t lines_next(struct lines *l, char **line);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-dvm: how many tasks may fail before no more are started (--max-fails). */
-#ifndef PMI2X_DVM_MAX_FAILS_H
-#define PMI2X_DVM_MAX_FAILS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool max_fails_parse(const char *text, struct max_fails *m);
  * that, a percentage cannot be reached.
  */
 bool max_fails_reached(const struct max_fails *m, size_t failed, size_t all, bool whole);
-
-#endif

@@ -3,8 +3,7 @@
  * Lists of numbers as people write them: 7, 1-10, 0-10:2 (a step), and several of these
  * with commas between them.
  */
-#ifndef PMI2X_DVM_NUMBER_LIST_H
-#define PMI2X_DVM_NUMBER_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct number_range {
 bool number_list_take(const char **at, uint64_t max, struct number_range *r);
 /* True: the whole list is valid, and not empty. */
 bool number_list_ok(const char *text, uint64_t max);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options that several commands of pmi2x-dvm read by getopt_long. */
-#ifndef PMI2X_DVM_OPTIONS_H
-#define PMI2X_DVM_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ uint32_t option_number(const char *option, const char *text, uint32_t min, uint3
 /* The nodes of --local, an option whose value is optional: a number after it belongs to it.
    1 without. */
 const char *local_nodes(char **argv, const char *value);
-
-#endif

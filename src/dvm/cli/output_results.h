@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-dvm output FILE: what the tasks of a file of results have printed. */
-#ifndef PMI2X_DVM_OUTPUT_RESULTS_H
-#define PMI2X_DVM_OUTPUT_RESULTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
  * tasks that have failed. The exit status: 1 if nothing was found. Errors end the program.
  */
 int output_results(const char *file, char **lines, int count, bool failed);
-
-#endif

@@ -4,8 +4,7 @@
  * in place of the last one, elsewhere once a minute. Times are seconds of a clock that
  * nobody sets.
  */
-#ifndef PMI2X_DVM_PROGRESS_H
-#define PMI2X_DVM_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void progress_text(char out[PROGRESS_TEXT_MAX], const struct progress_counts *c)
 /* Print the line; hide: remove it from the terminal, before another line is printed. */
 void progress_show(struct progress *p, const struct progress_counts *c);
 void progress_hide(struct progress *p);
-
-#endif

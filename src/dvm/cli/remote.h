@@ -5,8 +5,7 @@
  * they know the secret; then frames carry the same lines as the unix socket does, cut
  * anywhere: FRAME_CONTROL_UP to the head, FRAME_CONTROL_DOWN from it.
  */
-#ifndef PMI2X_DVM_REMOTE_H
-#define PMI2X_DVM_REMOTE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -29,5 +28,3 @@ ssize_t remote_receive(int fd, size_t *left, void *at, size_t size);
 int remote_send(int fd, const void *data, size_t len);
 /* Sends all as it is, to any socket. */
 int remote_send_all(int fd, const void *data, size_t len);
-
-#endif

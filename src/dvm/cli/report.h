@@ -8,8 +8,7 @@
  *   report_csv.c     a line for each task
  *   report_tables.c  a line for each run, as tables
  */
-#ifndef PMI2X_DVM_REPORT_H
-#define PMI2X_DVM_REPORT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ int report_signal(const struct history_task *t);
 void report_csv(const struct report *r);
 /* Tables with a line for each run. */
 void report_tables(const struct report *runs, size_t n);
-
-#endif

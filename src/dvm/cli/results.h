@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-dvm: what has become of the tasks that a command waits for. */
-#ifndef PMI2X_DVM_RESULTS_H
-#define PMI2X_DVM_RESULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,5 +73,3 @@ int results_wait_any(struct results *r, struct conn *c, json_t *request);
 int results_end(struct results *r, struct conn *c);
 /* Print where the file of results is, if there is one: the last line of a command. */
 void results_say_where(const struct results *r);
-
-#endif

@@ -4,8 +4,7 @@
  * what it was, how it ended, and the last 4 KiB of its output. A full disk loses nothing:
  * lines wait in memory until there is room.
  */
-#ifndef PMI2X_DVM_RESULTS_FILE_H
-#define PMI2X_DVM_RESULTS_FILE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void results_file_add(struct results_file *f, const struct sent_task *of, json_t
 void results_file_flush(struct results_file *f);
 /* ... and wait for room on the disk, unless a signal comes. False: some is lost. */
 bool results_file_close(struct results_file *f);
-
-#endif

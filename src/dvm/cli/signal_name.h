@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signals as people name them. */
-#ifndef PMI2X_DVM_SIGNAL_NAME_H
-#define PMI2X_DVM_SIGNAL_NAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* 15, TERM or SIGTERM, in letters of either case. False: it is none from 1 to 64. */
 bool signal_take(const char *text, uint32_t *number);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Standard input of a command, for its tasks. */
-#ifndef PMI2X_DVM_STANDARD_INPUT_H
-#define PMI2X_DVM_STANDARD_INPUT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
  * name it if the input is too long for tasks, which ends the program.
  */
 json_t *standard_input_read(const char *command);
-
-#endif

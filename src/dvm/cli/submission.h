@@ -3,8 +3,7 @@
  * pmi2x-dvm run, submit and batch: the tasks of a command, and what they have in common.
  * Errors end the program, as in client.h; a task that is refused does not.
  */
-#ifndef PMI2X_DVM_SUBMISSION_H
-#define PMI2X_DVM_SUBMISSION_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -127,5 +126,3 @@ void submission_for_lines(struct submission *s, FILE *in, int argc, char **argv,
 bool line_is_blank(const char *line);
 /* Send the rest, and wait for the tasks with --wait. The exit status. */
 int submission_finish(struct submission *s);
-
-#endif

@@ -3,8 +3,7 @@
  * pmi2x-dvm: tasks as text for people. Bytes that would change a terminal, and those that
  * are not UTF-8, are written as \xNN.
  */
-#ifndef PMI2X_DVM_TASK_TEXT_H
-#define PMI2X_DVM_TASK_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ char *command_of(json_t *task);
 void print_command(json_t *task);
 /* The task's line in the file of a batch; 0: none. */
 size_t line_of_task(json_t *task);
-
-#endif

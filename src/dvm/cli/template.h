@@ -3,8 +3,7 @@
  * Arguments in which values replace words: {} is all values with blanks between them, {1}
  * is the first of several, and {#} the number of the task.
  */
-#ifndef PMI2X_DVM_TEMPLATE_H
-#define PMI2X_DVM_TEMPLATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ struct template_values {
 bool template_has_value(const char *text, const struct template_values *v);
 /* The text with values in place of these words, to be freed; NULL: no memory. */
 char *template_fill(const char *text, const struct template_values *v);
-
-#endif

@@ -3,8 +3,7 @@
  * pmi2x-dvm up: what its options say, and the heads that it starts. An error ends the
  * program, as in client.h.
  */
-#ifndef PMI2X_DVM_UP_H
-#define PMI2X_DVM_UP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void up_add(struct up *u, const char *option, const char *value);
  * u->ends is set.
  */
 bool start_heads(struct up *u);
-
-#endif

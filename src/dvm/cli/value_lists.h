@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists of values, and all combinations of one value from each. */
-#ifndef PMI2X_DVM_VALUE_LISTS_H
-#define PMI2X_DVM_VALUE_LISTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool value_lists_combine(const struct value_lists *v,
 			 bool (*fn)(void *arg, const char *const *values, size_t count),
 			 void *arg);
 void value_lists_free(struct value_lists *v);
-
-#endif

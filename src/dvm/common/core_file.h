@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* No core file of a process that knows the secret of a DVM: others may see the directory. */
-#ifndef PMI2X_DVM_CORE_FILE_H
-#define PMI2X_DVM_CORE_FILE_H
+#pragma once
 
 #include <sys/resource.h>
 
@@ -15,5 +14,3 @@ static inline void core_file_forbid(struct rlimit *as_it_was)
 	none.rlim_cur = 0;
 	setrlimit(RLIMIT_CORE, &none);
 }
-
-#endif

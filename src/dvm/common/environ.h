@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The environment of a command of Slurm, without variables that would change what it does. */
-#ifndef PMI2X_DVM_ENVIRON_H
-#define PMI2X_DVM_ENVIRON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ char **environ_filter(bool (*keep)(const char *variable));
 
 /* False for options of squeue, which could leave the job out. */
 bool environ_is_not_of_squeue(const char *variable);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Functions return 0 or a negative errno, and block as the file system does.
  */
-#ifndef PMI2X_DVM_JOURNAL_FILE_H
-#define PMI2X_DVM_JOURNAL_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ void journal_dir_close(struct journal_dir *d);
  * it is no file.
  */
 int journal_file_read(const char *dir, void **data, size_t *len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Variables with which PMIx clients of a node find pmi2x-pmixd: see pmix_hub.h. */
-#ifndef PMI2X_DVM_PMIX_OFFER_H
-#define PMI2X_DVM_PMIX_OFFER_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ static inline uint32_t pmix_offer_address(uint32_t part, bool old)
 {
 	return 0x7f000002 + part % 0x7fffe * 2 + old;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limits of a process (getrlimit(2)): those that its tasks get, and its own. */
-#ifndef PMI2X_DVM_RLIMITS_H
-#define PMI2X_DVM_RLIMITS_H
+#pragma once
 
 #include <sys/resource.h>
 
@@ -18,5 +17,3 @@ void rlimits_get(struct dvm_limits *out);
  * descriptors. *as_it_was is for processes that this one starts.
  */
 void rlimits_raise(struct rlimit *as_it_was);
-
-#endif

@@ -3,8 +3,7 @@
  * The directory of a DVM, which lives as long as its head. The holder of its lock may use
  * it; pmi2x-dvm up takes it for a head, which leaves it.
  */
-#ifndef PMI2X_DVM_RUNDIR_H
-#define PMI2X_DVM_RUNDIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ void place_job(const char *dir, char *out, size_t size);
  * log. The caller has the lock.
  */
 void place_leave(const char *dir, bool keep);
-
-#endif

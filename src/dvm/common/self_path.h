@@ -2,13 +2,10 @@
 /*
  * The path of the running program; other programs of pmi2x-dvm are in the same directory.
  */
-#ifndef PMI2X_DVM_SELF_PATH_H
-#define PMI2X_DVM_SELF_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* The directory of the running program. False: it is not known. */
 bool own_dir(char *out, size_t size);
-
-#endif

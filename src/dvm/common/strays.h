@@ -4,8 +4,7 @@
  * does. A process that adopts strays is given them when their parents have ended, and
  * children of theirs when those are killed.
  */
-#ifndef PMI2X_DVM_STRAYS_H
-#define PMI2X_DVM_STRAYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -19,5 +18,3 @@ void strays_kill_ended(bool (*may_run)(void *arg, pid_t pid), void *arg);
  * some are left that cannot end, as they wait for a disk.
  */
 bool strays_kill_all(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of a node's cores (or GPUs), by number from 0. */
-#ifndef PMI2X_DVM_CORES_H
-#define PMI2X_DVM_CORES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void cores_remove_all(struct dvm_cores *c, const struct dvm_cores *less);
 void cores_fill(struct dvm_cores *c, uint32_t count);
 /* Move the `count` lowest of `from`, which has as many, to `to`. */
 void cores_move(struct dvm_cores *to, struct dvm_cores *from, uint32_t count);
-
-#endif

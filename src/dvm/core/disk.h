@@ -7,8 +7,7 @@
  * Each operation may fail with a negative errno. A file that is open is a number from 0.
  * An operation returns when it is done, but for begin_sync.
  */
-#ifndef PMI2X_DVM_DISK_H
-#define PMI2X_DVM_DISK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ struct disk_ops {
 	 */
 	int (*begin_sync)(void *arg, int file);
 };
-
-#endif

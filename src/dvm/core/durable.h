@@ -20,8 +20,7 @@
  * One thread at a time; operations must not call back. Times are milliseconds of a clock
  * that cannot be set.
  */
-#ifndef PMI2X_DVM_DURABLE_H
-#define PMI2X_DVM_DURABLE_H
+#pragma once
 
 #include "dvm/core/disk.h"
 #include "dvm/core/journal.h"
@@ -130,5 +129,3 @@ uint64_t durable_end(const struct durable *d);
  * not be.
  */
 int durable_close(struct durable *d, uint64_t now_ms);
-
-#endif

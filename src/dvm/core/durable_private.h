@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Definitions that the files of a journal on a disk share: durable.h. */
-#ifndef PMI2X_DVM_DURABLE_PRIVATE_H
-#define PMI2X_DVM_DURABLE_PRIVATE_H
+#pragma once
 
 #include "dvm/core/durable.h"
 
@@ -64,5 +63,3 @@ int durable_check_owner(struct durable *d, uint64_t now_ms);
  */
 int durable_replace(struct durable *d, const void *old, size_t len, bool *taken,
 		    uint64_t now_ms);
-
-#endif

@@ -58,8 +58,7 @@
  *                       <-    EXITED: a rank has ended
  *   HEAD_LINK           ->    the link to another head comes along, for zygote.h
  */
-#ifndef PMI2X_DVM_MSG_H
-#define PMI2X_DVM_MSG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -462,5 +461,3 @@ bool dvm_texts_ok(const struct dvm_bytes *b, size_t min);
 /* The next text of such a list, or NULL; start with NULL. */
 const char *dvm_texts_next(const struct dvm_bytes *b, const char *text);
 size_t dvm_texts_count(const struct dvm_bytes *b);
-
-#endif

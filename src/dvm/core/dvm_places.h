@@ -5,8 +5,7 @@
  * task's tree. Names of nodes are sent once for all tasks: runs of names that differ by a
  * number. Functions return 0 or the error of buf_append, and readers 0 or -EPROTO.
  */
-#ifndef PMI2X_DVM_PLACES_H
-#define PMI2X_DVM_PLACES_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 
@@ -57,5 +56,3 @@ int dvm_name_run_pack(struct buf *b, const struct dvm_name_run *r);
 int dvm_name_run_unpack(struct cursor *c, struct dvm_name_run *r);
 /* The number of names in packed runs; 0: there is none, or some run is invalid. */
 uint32_t dvm_names_count(const struct dvm_bytes *names);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The time, as the hosts of heads and nodes tell it. */
-#ifndef PMI2X_DVM_TIME_H
-#define PMI2X_DVM_TIME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ struct dvm_time {
 	uint64_t wall_ns;
 	uint64_t ms;
 };
-
-#endif

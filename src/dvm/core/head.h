@@ -28,8 +28,7 @@
  *   head_lookup.c   nodes, tasks and clients by name and number
  *   head_node_names.c  names of nodes, for their daemons
  */
-#ifndef PMI2X_DVM_HEAD_H
-#define PMI2X_DVM_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -245,5 +244,3 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
  * After inputs of one turn of the loop: place what fits, send what has come up.
  */
 void dvm_head_turn(struct dvm_head *h, struct dvm_time now);
-
-#endif

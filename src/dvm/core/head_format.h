@@ -3,8 +3,7 @@
  * Texts of clients and of the journal: dvm/json reads and writes them. The core keeps them
  * as bytes, and calls these functions.
  */
-#ifndef PMI2X_DVM_HEAD_FORMAT_H
-#define PMI2X_DVM_HEAD_FORMAT_H
+#pragma once
 
 #include "dvm/core/head_state.h"
 
@@ -88,5 +87,3 @@ struct head_format {
 	/* Write the rest of such an event, with its newline. */
 	int (*close_results)(struct buf *out);
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions that the files of the head share. */
-#ifndef PMI2X_DVM_HEAD_PRIVATE_H
-#define PMI2X_DVM_HEAD_PRIVATE_H
+#pragma once
 
 #include "dvm/core/head_requests.h"
 
@@ -299,5 +298,3 @@ void report_node(struct dvm_head *h, uint32_t node, const char *state, const cha
 		 uint32_t tasks);
 /* Send the events of this turn. */
 void report_turn(struct dvm_head *h);
-
-#endif

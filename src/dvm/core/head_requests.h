@@ -3,8 +3,7 @@
  * Requests of clients to the head, as calls: dvm/json calls them for the requests that it
  * reads, and answers with client_send_at.
  */
-#ifndef PMI2X_DVM_HEAD_REQUESTS_H
-#define PMI2X_DVM_HEAD_REQUESTS_H
+#pragma once
 
 #include "dvm/core/head_format.h"
 
@@ -172,5 +171,3 @@ void client_send_at(struct dvm_head *h, struct head_client *c, const char *line,
 		    uint64_t at);
 /* A line is lost for lack of memory: the client gets no other, and its connection ends. */
 void client_cut_off(struct dvm_head *h, struct head_client *c);
-
-#endif

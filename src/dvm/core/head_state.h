@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of a head: its nodes, tasks and clients. */
-#ifndef PMI2X_DVM_HEAD_STATE_H
-#define PMI2X_DVM_HEAD_STATE_H
+#pragma once
 
 #include <uthash.h>
 
@@ -374,5 +373,3 @@ static inline bool task_runs(const struct head_task *t)
 {
 	return t->state == TASK_PLACED || t->state == TASK_LAUNCHED;
 }
-
-#endif

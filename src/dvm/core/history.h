@@ -8,8 +8,7 @@
  *   history_count.c  figures
  *   history_most.c   numbers of tasks at once
  */
-#ifndef PMI2X_DVM_HISTORY_H
-#define PMI2X_DVM_HISTORY_H
+#pragma once
 
 #include "dvm/core/journal.h"
 
@@ -100,5 +99,3 @@ int history_count(struct history *h, size_t n, struct history_figures *out);
 int history_count_most(const struct history *h, size_t n, struct history_most *out);
 /* True: the task ran, in a try of which all times are known. */
 bool history_ran(const struct history_task *t);
-
-#endif

@@ -17,8 +17,7 @@
  * Records only ever follow one another. The rest of a record that a crash has cut, and
  * damaged bytes, are passed over up to the next whole record. Calls no system function.
  */
-#ifndef PMI2X_DVM_JOURNAL_H
-#define PMI2X_DVM_JOURNAL_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 
@@ -169,5 +168,3 @@ int journal_open(struct journal_reader *j, const void *data, size_t len,
 		 uint32_t *version);
 /* Read the next whole record, which points into the data. False: there is none. */
 bool journal_next(struct journal_reader *j, struct journal_record *r);
-
-#endif

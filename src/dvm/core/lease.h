@@ -10,8 +10,7 @@
  * Times are milliseconds of CLOCK_BOOTTIME, which cannot be set and which goes on while
  * the machine sleeps. Calls no system function.
  */
-#ifndef PMI2X_DVM_LEASE_H
-#define PMI2X_DVM_LEASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void lease_answered(struct lease *l, uint64_t sent, uint64_t now);
 uint64_t lease_end(const struct lease *l);
 /* The time between two calls of lease_ask and lease_end, in milliseconds; 0: no calls. */
 uint32_t lease_tick(const struct lease *l);
-
-#endif

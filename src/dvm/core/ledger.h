@@ -8,8 +8,7 @@
  * takes a time that does not grow with the number of nodes, unless memory decides, and so
  * does finding that a task does not fit; placing over several nodes O(n log n).
  */
-#ifndef PMI2X_DVM_LEDGER_H
-#define PMI2X_DVM_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,5 +120,3 @@ bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *sha
 void ledger_lose_node(struct ledger *l, uint32_t node);
 /* True: the shape would fit if nothing else ran. Closed nodes count, for they may open. */
 bool ledger_can_ever(const struct ledger *l, const struct ledger_shape *shape);
-
-#endif

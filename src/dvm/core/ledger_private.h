@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Definitions that the files of the ledger share. */
-#ifndef PMI2X_DVM_LEDGER_PRIVATE_H
-#define PMI2X_DVM_LEDGER_PRIVATE_H
+#pragma once
 
 #include "dvm/core/ledger.h"
 
@@ -100,5 +99,3 @@ struct tally tally_begin(const struct ledger_shape *s);
 /* `count` nodes that take `ranks` each. */
 void tally_add(struct tally *t, uint32_t ranks, uint32_t count);
 bool tally_fits(const struct tally *t);
-
-#endif

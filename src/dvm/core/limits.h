@@ -3,8 +3,7 @@
  * The umask and the soft limits of resources (getrlimit(2)) that tasks get: those of the
  * client that submitted them.
  */
-#ifndef PMI2X_DVM_LIMITS_H
-#define PMI2X_DVM_LIMITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ struct dvm_limits {
 extern const char *const dvm_limit_names[DVM_LIMITS];
 
 void dvm_code_limits(struct coder *c, struct dvm_limits *l);
-
-#endif

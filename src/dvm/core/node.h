@@ -13,8 +13,7 @@
  * Slurm's doing is *doubted*: the node does not report it for a moment, in which the daemon
  * is ended, too, if Slurm ends the job. The node is lost then, and its tasks with it.
  */
-#ifndef PMI2X_DVM_NODE_H
-#define PMI2X_DVM_NODE_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 #include "dvm/core/dvm_time.h"
@@ -202,5 +201,3 @@ void dvm_node_each_process(const struct dvm_node *n, uint32_t part,
  * is over, and sends messages. Milliseconds until it is due again; -1: never.
  */
 int dvm_node_turn(struct dvm_node *n, struct dvm_time now);
-
-#endif

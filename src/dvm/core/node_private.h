@@ -13,8 +13,7 @@
  *   node_adopt.c     heads that are lost
  *   node_report.c    how it is
  */
-#ifndef PMI2X_DVM_NODE_PRIVATE_H
-#define PMI2X_DVM_NODE_PRIVATE_H
+#pragma once
 
 #include <uthash.h>
 #include <utlist.h>
@@ -299,5 +298,3 @@ void node_done(struct dvm_node *n, const struct dvm_started *m);
 
 /* Report the state of a task, for a client. */
 void node_tell(struct dvm_node *n, const struct dvm_ask *about);
-
-#endif

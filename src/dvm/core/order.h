@@ -5,8 +5,7 @@
  * O(log n) steps. The set allocates no memory and calls no system function. One thread at a
  * time.
  */
-#ifndef PMI2X_DVM_ORDER_H
-#define PMI2X_DVM_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ struct order_node *order_from(const struct order *o, const struct order_node *at
 struct order_node *order_first_since(const struct order *o, uint64_t ms);
 /* The number of members before `at`. O(n). */
 size_t order_count_before(const struct order *o, const struct order_node *at);
-
-#endif

@@ -3,8 +3,7 @@
  * Names of the files that tasks write to: %t is the task, %r the rank, %i the number of
  * earlier starts, and %% a per cent sign. Pure.
  */
-#ifndef PMI2X_DVM_OUTPUT_PATH_H
-#define PMI2X_DVM_OUTPUT_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool output_path_has(const char *path, char what);
 /* The name with its numbers. False: it is longer than `size`. */
 bool output_path_expand(char *out, size_t size, const char *path,
 			const struct output_numbers *n);
-
-#endif

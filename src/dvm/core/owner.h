@@ -7,8 +7,7 @@
  * lives finds that it is the owner no more, also where the file system has no locks. Calls
  * no system function: the disk is behind operations.
  */
-#ifndef PMI2X_DVM_OWNER_H
-#define PMI2X_DVM_OWNER_H
+#pragma once
 
 #include "dvm/core/disk.h"
 
@@ -58,5 +57,3 @@ int owner_last(struct owner *out, const struct disk_ops *ops, void *arg);
  * The owner writes the journal no more: the next head need not ask. 0 or a negative errno.
  */
 int owner_end(struct owner *self, const struct disk_ops *ops, void *arg);
-
-#endif

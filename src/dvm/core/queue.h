@@ -6,8 +6,7 @@
  * of each shape and priority is tried, and only when something has been freed since it did
  * not fit. Calls no system function; one thread at a time.
  */
-#ifndef PMI2X_DVM_QUEUE_H
-#define PMI2X_DVM_QUEUE_H
+#pragma once
 
 #include "dvm/core/ledger.h"
 #include "dvm/core/order.h"
@@ -81,5 +80,3 @@ const struct queue_item *queue_held_for(const struct queue *q, const struct ledg
 					uint64_t now_ms);
 /* The number of waiting tasks. */
 size_t queue_waiting(const struct queue *q);
-
-#endif

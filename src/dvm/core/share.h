@@ -4,8 +4,7 @@
  * go first, each to the member that has the least work for its size. Calls no system
  * function.
  */
-#ifndef PMI2X_DVM_SHARE_H
-#define PMI2X_DVM_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ double share_mean(const struct share_task *tasks, size_t count);
  */
 int share_out(struct share_member *members, size_t nmembers,
 	      const struct share_task *tasks, size_t count, size_t *to);
-
-#endif

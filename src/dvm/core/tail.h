@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last bytes of what came. Pure. */
-#ifndef PMI2X_DVM_TAIL_H
-#define PMI2X_DVM_TAIL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ static inline struct dvm_bytes tail_bytes(const struct tail *t)
 {
 	return (struct dvm_bytes){ t->bytes, t->len };
 }
-
-#endif

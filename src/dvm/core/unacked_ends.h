@@ -3,8 +3,7 @@
  * The ends of parts (node.h) that the head may not have in its journal: the next head gets
  * them. Calls no system function; one thread at a time.
  */
-#ifndef PMI2X_DVM_UNACKED_ENDS_H
-#define PMI2X_DVM_UNACKED_ENDS_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 
@@ -26,5 +25,3 @@ int kept_add_failed(struct kept_set *k, const struct dvm_failed *failed);
 void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance);
 /* Append HELD and ENDED of all, and FAILED. 0 or a negative errno. */
 int kept_say(const struct kept_set *k, struct buf *out);
-
-#endif

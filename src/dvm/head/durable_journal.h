@@ -3,8 +3,7 @@
  * The journal of a head that is a process: libdvm's durable.h, with files of the system,
  * and syncs in a thread of libuv's.
  */
-#ifndef PMI2X_DVM_DURABLE_JOURNAL_H
-#define PMI2X_DVM_DURABLE_JOURNAL_H
+#pragma once
 
 #include <uv.h>
 
@@ -59,5 +58,3 @@ void head_owner_self(struct owner *o);
 owner_lives_fn head_owner_lives;
 /* For people, as the subject of a sentence. */
 void head_owner_name(const struct owner *o, char *out, size_t size);
-
-#endif

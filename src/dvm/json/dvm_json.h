@@ -13,8 +13,7 @@
  *   events.c    events that no request has asked for
  *   text.c      bytes as text
  */
-#ifndef PMI2X_DVM_JSON_H
-#define PMI2X_DVM_JSON_H
+#pragma once
 
 #include "dvm/core/head.h"
 
@@ -24,5 +23,3 @@ extern const struct head_format dvm_json;
 /* A line of a client, without its newline. */
 void dvm_json_request(struct dvm_head *h, uint32_t client, const char *line, size_t len,
 		      struct dvm_time now);
-
-#endif

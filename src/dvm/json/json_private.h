@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions that the files of the JSON layer share. */
-#ifndef PMI2X_DVM_JSON_PRIVATE_H
-#define PMI2X_DVM_JSON_PRIVATE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -75,5 +74,3 @@ int result_close(struct buf *out);
 json_t *event_nodes(const struct silent_node *nodes, size_t count);
 /* For head_format. */
 int event_write(const struct head_event *e, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes as JSON, which has text only: each byte travels as the character of its number. */
-#ifndef PMI2X_DVM_JSON_TEXT_H
-#define PMI2X_DVM_JSON_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,5 +13,3 @@ json_t *text_of_bytes(const char *data, size_t len);
  * DVM_INPUT_MAX, or no memory.
  */
 bool text_take_bytes(json_t *text, char **data, size_t *len);
-
-#endif

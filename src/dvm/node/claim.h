@@ -2,8 +2,7 @@
 /*
  * One daemon of a Slurm job on a node: two DVMs would each give away all of its resources.
  */
-#ifndef PMI2X_DVM_CLAIM_H
-#define PMI2X_DVM_CLAIM_H
+#pragma once
 
 /*
  * Claim the node of this name in the job for this process, until it ends. Waits for a
@@ -14,5 +13,3 @@
  * it only disables the claim (0): two DVMs of a job on one node are not noticed then.
  */
 int claim_node(const char *node);
-
-#endif

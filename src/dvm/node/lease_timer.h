@@ -3,8 +3,7 @@
  * The lease of this node (dvm/core/lease.h) by the clock of this machine. All calls are in
  * the loop's thread.
  */
-#ifndef PMI2X_DVM_LEASE_TIMER_H
-#define PMI2X_DVM_LEASE_TIMER_H
+#pragma once
 
 #include <uv.h>
 
@@ -33,5 +32,3 @@ void lease_timer_answered(struct lease_timer *t, uint64_t sent_ms);
 /* Milliseconds until the lease is over; UINT64_MAX: never. */
 uint64_t lease_timer_left(const struct lease_timer *t);
 void lease_timer_close(struct lease_timer *t);
-
-#endif

@@ -8,8 +8,7 @@
  * 2), and what was written to it. After the last message the process answers with texts,
  * each with its NUL: why the files are not whole, or nothing; and the names of the files.
  */
-#ifndef PMI2X_DVM_OUTPUT_FILE_H
-#define PMI2X_DVM_OUTPUT_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@
  * safe functions and this one are called. Other descriptors than `fd` are closed.
  */
 void output_file_main(int fd, const char *dir, const char *name) __attribute__((noreturn));
-
-#endif

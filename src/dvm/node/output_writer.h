@@ -6,8 +6,7 @@
  * files. All calls and callbacks are in the loop's thread; a call never calls back for the
  * end, but may call back for `full`.
  */
-#ifndef PMI2X_DVM_OUTPUT_WRITER_H
-#define PMI2X_DVM_OUTPUT_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -44,5 +43,3 @@ void output_writers_write(struct output_writers *w, uint32_t part, int stream, c
 uint32_t output_writers_stall_ms(struct output_writers *w, uint32_t part);
 /* That was all: ops.kept follows. */
 void output_writers_end(struct output_writers *w, uint32_t part);
-
-#endif

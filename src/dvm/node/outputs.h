@@ -4,8 +4,7 @@
  * descriptors that are passed to its ranks when they start. All calls and callbacks are in
  * the loop's thread.
  */
-#ifndef PMI2X_DVM_OUTPUTS_H
-#define PMI2X_DVM_OUTPUTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void outputs_started(struct outputs *o, uint32_t part);
 void outputs_close(struct outputs *o, uint32_t part);
 /* Read at most this at once; 0: do not read, until this is called again. */
 void outputs_limit(struct outputs *o, uint32_t part, size_t bytes);
-
-#endif

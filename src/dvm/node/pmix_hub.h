@@ -6,8 +6,7 @@
  * part has one address of the loopback device, which tells the part of a client that
  * connects. All calls and callbacks are in the loop's thread.
  */
-#ifndef PMI2X_DVM_PMIX_HUB_H
-#define PMI2X_DVM_PMIX_HUB_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ void pmix_hub_drop(struct pmix_hub *h, uint32_t part);
 void pmix_hub_close(struct pmix_hub *h);
 /* Free the hub, after the loop has ended. NULL is allowed. */
 void pmix_hub_destroy(struct pmix_hub *h);
-
-#endif

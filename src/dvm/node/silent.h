@@ -4,8 +4,7 @@
  * is made, until a rank has sent a message. src/supervisor/dormant.c does the same for a
  * step. All calls and callbacks are in the loop's thread.
  */
-#ifndef PMI2X_DVM_SILENT_H
-#define PMI2X_DVM_SILENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void silent_reaped(struct silent *s);
 void silent_end(struct silent *s, void (*take)(void *arg, struct registration *reg));
 /* Free it, in a later turn of the loop. NULL is allowed. */
 void silent_destroy(struct silent *s);
-
-#endif

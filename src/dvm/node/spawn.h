@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank spawns: the request to the head, and the origin that the new task gets. */
-#ifndef PMI2X_DVM_SPAWN_H
-#define PMI2X_DVM_SPAWN_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 #include "libpmi/spawn.h"
@@ -35,5 +34,3 @@ void spawn_origin_free(struct spawn_origin *o);
 void spawn_origin_describe(const struct spawn_origin *o, struct pmi_step *step);
 /* Log a line for each info key that is not honoured. */
 void spawn_note_ignored(const struct spawn_request *r, const struct log_hook *log);
-
-#endif

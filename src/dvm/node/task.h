@@ -10,8 +10,7 @@
  *     |             | all ranks are reaped, or task_leave_alone: the agent leaves
  *     +-- all ranks are reaped, or task_leave_alone -------------------------------> gone
  */
-#ifndef PMI2X_DVM_TASK_H
-#define PMI2X_DVM_TASK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ void task_over(struct task *t);
 void task_leave_alone(struct task *t);
 /* Free a task before task_begin. */
 void task_destroy(struct task *t);
-
-#endif

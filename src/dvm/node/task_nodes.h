@@ -4,8 +4,7 @@
  * addresses of this node's neighbours in the task's tree. Ranks follow one another from node
  * to node, so the index of a node is its node id and its position in the layout.
  */
-#ifndef PMI2X_DVM_TASK_NODES_H
-#define PMI2X_DVM_TASK_NODES_H
+#pragma once
 
 #include "dvm/core/dvm_places.h"
 #include "libcoll/layout.h"
@@ -37,5 +36,3 @@ uint32_t task_nodes_node(const struct task_nodes *t, uint32_t index);
 uint32_t task_nodes_index(const struct task_nodes *t, uint32_t node);
 /* The address of a neighbour; NULL: the node is none. */
 const struct dvm_address *task_nodes_address(const struct task_nodes *t, uint32_t index);
-
-#endif

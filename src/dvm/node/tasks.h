@@ -4,8 +4,7 @@
  * (agent/agent.h) for each, from its start until all its ranks have been reaped. All calls
  * and callbacks are in the loop's thread.
  */
-#ifndef PMI2X_DVM_TASKS_H
-#define PMI2X_DVM_TASKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void tasks_pmix_lost(struct tasks *t, uint32_t part, const char *why);
 void tasks_close(struct tasks *t);
 /* Free them, after the loop has ended. NULL is allowed. */
 void tasks_destroy(struct tasks *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The GPUs of a node: those that a DVM may use, and the variable that programs read. */
-#ifndef PMI2X_DVM_GPUS_H
-#define PMI2X_DVM_GPUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ int gpus_find(struct gpus *out, const char *dev);
  * applies its own variables to the GPUs that ROCR_VISIBLE_DEVICES leaves.
  */
 bool gpus_is_variable(const char *variable);
-
-#endif

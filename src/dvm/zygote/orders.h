@@ -4,8 +4,7 @@
  * with some messages, in their order. The descriptors of a message have arrived when the
  * message is whole.
  */
-#ifndef PMI2X_DVM_ORDERS_H
-#define PMI2X_DVM_ORDERS_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 #include "libio/frames.h"
@@ -29,5 +28,3 @@ void orders_init(struct orders *o, int fd);
 int orders_read(struct orders *o, int (*take)(void *arg, const struct dvm_msg *m), void *arg);
 /* The next descriptor, which the caller owns. -1: there is none. */
 int orders_fd(struct orders *o);
-
-#endif

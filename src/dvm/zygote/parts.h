@@ -3,8 +3,7 @@
  * The parts of tasks on this node: the processes of their ranks, and other processes that
  * may run. A part is removed when all its ranks have ended, or will not be started.
  */
-#ifndef PMI2X_DVM_PARTS_H
-#define PMI2X_DVM_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void parts_signal(struct parts *p, uint32_t number, int signal);
  * without that may go on as long as a rank is left that may have started it. For strays.h.
  */
 bool parts_may_run(void *parts, pid_t pid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The profiles that ranks are started with, by pmi2x-dvmd's numbers. */
-#ifndef PMI2X_DVM_PROFILES_H
-#define PMI2X_DVM_PROFILES_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 
@@ -12,5 +11,3 @@ int profiles_add(struct held_profile **all, const struct dvm_profile_msg *m);
 /* NULL: no such profile. */
 const struct dvm_profile_msg *profiles_find(struct held_profile *all, uint32_t number);
 void profiles_forget(struct held_profile **all, uint32_t number);
-
-#endif

@@ -3,8 +3,7 @@
  * Arguments and environment of a rank: the user's, with the variables that a task sets, and
  * without those of the step or program that started the DVM.
  */
-#ifndef PMI2X_DVM_RANK_PROGRAM_H
-#define PMI2X_DVM_RANK_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ struct program {
 int program_make(struct program *p, const struct node_rank *r,
 		 const struct resources *has, bool pmi);
 void program_free(struct program *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The resources of a node that tasks may have: slots, GPUs, memory. */
-#ifndef PMI2X_DVM_RESOURCES_H
-#define PMI2X_DVM_RESOURCES_H
+#pragma once
 
 #include <sched.h>
 
@@ -47,5 +46,3 @@ bool resources_cpus(const struct resources *r, const struct dvm_cores *slots, cp
 
 /* Parse "core", "thread" or a number of slots. False: none of these. */
 bool resources_parse_slots(struct resources_options *o, const char *text);
-
-#endif

@@ -5,8 +5,7 @@
  * sends orders over ZYGOTE_FD (orders.h), and gets the results: frames (libio/frames.h) of
  * FRAME_CONTROL_UP. When ZYGOTE_FD is closed the zygote kills all ranks, and ends.
  */
-#ifndef PMI2X_DVM_ZYGOTE_H
-#define PMI2X_DVM_ZYGOTE_H
+#pragma once
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -76,5 +75,3 @@ void zygote_limits_set(const struct dvm_limits *limits);
 struct rlimit zygote_limits_of(const struct dvm_limits *limits, int i);
 /* In a rank. True: a limit of its own bounds its memory. */
 bool zygote_limits_bound_memory(void);
-
-#endif

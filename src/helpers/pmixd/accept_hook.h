@@ -9,8 +9,7 @@
  * It also has functions of its own to read and write, which note which client waits for an
  * answer.
  */
-#ifndef PMI2X_PMIXD_ACCEPT_HOOK_H
-#define PMI2X_PMIXD_ACCEPT_HOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int accept_hook_let_in(int fd);
  * ms of CLOCK_MONOTONIC; 0: it has not. Any thread.
  */
 int64_t accept_hook_asks_since(int fd);
-
-#endif

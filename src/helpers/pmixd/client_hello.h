@@ -6,8 +6,7 @@
  * and of a client its namespace and u32 rank. Lengths in the header are of the
  * machine's byte order, the others of the network's; names end with a NUL.
  */
-#ifndef PMI2X_PMIXD_CLIENT_HELLO_H
-#define PMI2X_PMIXD_CLIENT_HELLO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ struct client_hello {
  * or its form is not known.
  */
 int client_hello_read(const void *bytes, size_t len, struct client_hello *out);
-
-#endif

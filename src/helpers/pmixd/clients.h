@@ -11,8 +11,7 @@
  * waits, a second at most, until libpmix has told of that, and for the other ranks'
  * programs to end.
  */
-#ifndef PMI2X_PMIXD_CLIENTS_H
-#define PMI2X_PMIXD_CLIENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ int clients_admitted(struct clients *c, uint64_t admission, int status);
 void clients_look(struct clients *c);
 /* Milliseconds until clients_look is due; -1: never. */
 int clients_timeout(const struct clients *c);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Handed on as entries (libpmi/pmix_msg.h) whose first byte is an enum collect_kind.
  */
-#ifndef PMI2X_PMIXD_COLLECT_H
-#define PMI2X_PMIXD_COLLECT_H
+#pragma once
 
 #include "helpers/pmixd/events.h"
 #include "helpers/pmixd/library.h"
@@ -61,5 +60,3 @@ int collect_take(struct collect *c, const struct pmix_msg *m, struct payload *me
  */
 bool collect_find(struct collect *c, uint32_t rank, const char *key,
 		  const void **data, size_t *len);
-
-#endif

@@ -3,8 +3,7 @@
  * Events from libpmix's thread to the program's: the former's calls do nothing but put
  * one of these into a queue. Any thread may push; one takes.
  */
-#ifndef PMI2X_PMIXD_EVENTS_H
-#define PMI2X_PMIXD_EVENTS_H
+#pragma once
 
 #include <pmix_server.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ int events_fd(const struct events *q);
 void events_push(struct events *q, struct event *e);
 /* The next, which the caller frees; NULL: none. */
 struct event *events_take(struct events *q);
-
-#endif

@@ -3,8 +3,7 @@
  * Lists of pmix_info_t, made without a function of libpmix, which this program does not
  * link. Texts are copied. A list that could not be extended is marked and refuses more.
  */
-#ifndef PMI2X_PMIXD_INFO_H
-#define PMI2X_PMIXD_INFO_H
+#pragma once
 
 #include <pmix_common.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void info_add_bytes(struct info_list *l, const char *key, char *bytes, size_t le
 void info_add_list(struct info_list *l, const char *key, struct info_list *inner);
 /* Frees the texts and lists in it, too. */
 void info_free(struct info_list *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers to what the clients of a namespace may ask of their job. */
-#ifndef PMI2X_PMIXD_JOB_INFO_H
-#define PMI2X_PMIXD_JOB_INFO_H
+#pragma once
 
 #include "helpers/pmixd/info.h"
 #include "libpmi/pmix_nspace.h"
@@ -22,5 +21,3 @@ int job_info_make(struct info_list *out, const struct pmix_nspace *n,
  * take them for all that is to be said of ranks, and derive nothing.
  */
 int job_info_make_ranks(struct info_list *out, const struct pmix_nspace *n);
-
-#endif

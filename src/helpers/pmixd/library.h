@@ -3,8 +3,7 @@
  * libpmix, opened while the program runs: which one serves a step is the site's choice,
  * and a node without one has the program all the same.
  */
-#ifndef PMI2X_PMIXD_LIBRARY_H
-#define PMI2X_PMIXD_LIBRARY_H
+#pragma once
 
 #include <pmix.h>
 #include <pmix_server.h>
@@ -59,5 +58,3 @@ int library_open(struct library *l, const char *path, char why[LIBRARY_WHY_MAX])
  * that it was asked before: it has answered what it could. `nspace` is one that it has.
  */
 void library_pass(const struct library *l, const char *nspace);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages (libpmi/pmix_msg.h) over a stream socket, without waiting. */
-#ifndef PMI2X_PMIXD_LINK_H
-#define PMI2X_PMIXD_LINK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,5 +39,3 @@ int link_send_pieces(struct link *l, const struct pmix_msg *m,
 bool link_has_to_write(const struct link *l);
 /* Write what can be written. 0 or a negative errno. */
 int link_write(struct link *l);
-
-#endif

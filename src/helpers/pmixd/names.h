@@ -5,8 +5,7 @@
  * is known, all else is until the step ends), wait and timeout; others are ignored, unless
  * the client says that they are required.
  */
-#ifndef PMI2X_PMIXD_NAMES_H
-#define PMI2X_PMIXD_NAMES_H
+#pragma once
 
 #include "helpers/pmixd/library.h"
 #include "libpmi/names.h"
@@ -27,5 +26,3 @@ pmix_status_t names_ask(struct buf *request, enum names_op op, char **keys,
  */
 pmix_pdata_t *names_found(const struct library *l, const struct names_answer *a);
 void names_free_found(const struct library *l, pmix_pdata_t *found, size_t count);
-
-#endif

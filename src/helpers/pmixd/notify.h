@@ -3,8 +3,7 @@
  * Events of PMIx (PMIx_Notify_event) as they travel between the nodes' pmi2x-pmixd: packed
  * by libpmix, of which all nodes have one release.
  */
-#ifndef PMI2X_PMIXD_NOTIFY_H
-#define PMI2X_PMIXD_NOTIFY_H
+#pragma once
 
 #include "helpers/pmixd/library.h"
 
@@ -22,5 +21,3 @@ int notify_pack(const struct library *l, const struct notification *n, char **da
 
 /* Tell the clients of this node, as far as it is for them. 0, -ENOMEM or -EREMOTEIO. */
 int notify_deliver(const struct library *l, const void *data, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * The data of a message as a list of pieces: small fields that are packed here, and
  * large bytes that stay where they are.
  */
-#ifndef PMI2X_PMIXD_PIECES_H
-#define PMI2X_PMIXD_PIECES_H
+#pragma once
 
 #include "libutil/payload.h"
 
@@ -24,5 +23,3 @@ void pieces_free(struct pieces *p);
 int pieces_add(struct pieces *p, struct payload *data);
 /* All of it is in the list. 0 or -ENOMEM. */
 int pieces_end(struct pieces *p);
-
-#endif

@@ -21,8 +21,7 @@
  * without PORT may serve several namespaces, in which the node has several positions:
  * 0 is there instead.
  */
-#ifndef PMI2X_PMIXD_H
-#define PMI2X_PMIXD_H
+#pragma once
 
 #include "libconfine/agent_fd.h"
 
@@ -57,5 +56,3 @@ enum pmixd_collect {
 	PMIXD_COLLECT_DEMAND, /* "demand": give it to libpmix when a client asks for it */
 	PMIXD_COLLECT_STORE,  /* "store": give it to libpmix at once */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The work of pmi2x-pmixd once it has given up its rights. */
-#ifndef PMI2X_PMIXD_PROGRAM_H
-#define PMI2X_PMIXD_PROGRAM_H
+#pragma once
 
 #include "helpers/pmixd/server.h"
 
@@ -18,5 +17,3 @@ int program_run(const struct program_options *o);
 
 /* Tell the host that it cannot serve. Returns 1. */
 int program_give_up(const char *why);
-
-#endif

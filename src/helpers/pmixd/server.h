@@ -4,8 +4,7 @@
  * events of libpmix come in, calls to libpmix and messages to the agent go out. One
  * thread.
  */
-#ifndef PMI2X_PMIXD_SERVER_H
-#define PMI2X_PMIXD_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ int server_expire(struct server *s, int64_t now);
 
 /* The clock that server_timeout wants. */
 int64_t server_now(void);
-
-#endif

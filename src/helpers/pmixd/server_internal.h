@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Definitions that the files of the server share. */
-#ifndef PMI2X_PMIXD_SERVER_INTERNAL_H
-#define PMI2X_PMIXD_SERVER_INTERNAL_H
+#pragma once
 
 #include "helpers/pmixd/collect.h"
 #include "helpers/pmixd/info.h"
@@ -222,5 +221,3 @@ int server_gone(struct server *s, const struct pmix_msg *m);
 int server_committed(struct server *s, const struct event *e);
 /* Forgets the fetches of a namespace. */
 void server_forget_fetches(struct server *s, uint32_t job);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The request of PMIx_Spawn, as a request of libpmi/spawn.h. */
-#ifndef PMI2X_PMIXD_SPAWN_H
-#define PMI2X_PMIXD_SPAWN_H
+#pragma once
 
 #include <pmix_common.h>
 
@@ -14,5 +13,3 @@
  */
 pmix_status_t spawn_make(struct buf *packed, const pmix_info_t job_info[], size_t njob,
 			 const pmix_app_t apps[], size_t napps);
-
-#endif

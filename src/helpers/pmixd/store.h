@@ -4,8 +4,7 @@
  * PMIXD_GDS_DS21. libpmix makes them, in a directory whose name only it knows; they are
  * removed with `dir`, that of the server.
  */
-#ifndef PMI2X_PMIXD_STORE_H
-#define PMI2X_PMIXD_STORE_H
+#pragma once
 
 /*
  * Give them the name that clients know beforehand. Only once they are complete: who looks
@@ -19,5 +18,3 @@ int store_show(const char *dir);
  * space in the file system stays theirs. Where that cannot be nothing happens.
  */
 void store_trim(const char *dir);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server module: what libpmix calls. Everything becomes an event. */
-#ifndef PMI2X_PMIXD_UPCALLS_H
-#define PMI2X_PMIXD_UPCALLS_H
+#pragma once
 
 #include "helpers/pmixd/events.h"
 #include "helpers/pmixd/library.h"
@@ -35,5 +34,3 @@ void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source
 
 /* The answer to a dmodex_request whose argument was an event of EVENT_COMMITTED. */
 void upcalls_committed(pmix_status_t status, char *data, size_t len, void *event);
-
-#endif

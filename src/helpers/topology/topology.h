@@ -9,8 +9,7 @@
  *   messages     (libconfine/host_msg.h) HOST_READY, then HOST_END: the text is complete;
  *                or HOST_KILL: there will be none, and why; HOST_CRASHED
  */
-#ifndef PMI2X_TOPOLOGY_H
-#define PMI2X_TOPOLOGY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ enum topology_fd {
  * negative errno with a reason in `why`.
  */
 int topology_export(int fd, char why[TOPOLOGY_WHY_MAX]);
-
-#endif

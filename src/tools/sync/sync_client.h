@@ -2,8 +2,7 @@
 /*
  * The connection of a process with the store of its step. Blocks; one thread at a time.
  */
-#ifndef PMI2X_SYNC_CLIENT_H
-#define PMI2X_SYNC_CLIENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ void sync_free(struct store_msg *answer);
 
 /* Milliseconds of a clock that nobody sets. */
 int64_t sync_now(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Functions in the place of libibverbs, for tests on machines without devices:
  * they count what is open, and fail when they are told to.
  */
-#ifndef PMI2X_VERBS_FAKE_H
-#define PMI2X_VERBS_FAKE_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -43,5 +42,3 @@ extern struct fake fake; /* what verbs_calls_load of the fake gives access to */
 /* Where the types of GIDs are; made once a test, removed by the second. */
 void fake_make_sysfs(void);
 void fake_remove_sysfs(void);
-
-#endif

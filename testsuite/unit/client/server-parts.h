@@ -3,8 +3,7 @@
  * Definitions that the parts of the server in client-server.h share: state, store,
  * answers.
  */
-#ifndef PMI2X_CLIENT_SERVER_PARTS_H
-#define PMI2X_CLIENT_SERVER_PARTS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -90,5 +89,3 @@ void fake_answer_pair(struct fake *f, const char *cmd, const char *thrid,
 void fake_note_group(struct fake *f, const char *group);
 /* All have entered: answer, unless fences are held. */
 void fake_fence_ended(struct fake *f, const char *cmd, const char *thrid);
-
-#endif

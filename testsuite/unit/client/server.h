@@ -4,8 +4,7 @@
  * agent for one rank (rank 1) of a job whose other ranks put, gather and enter
  * whatever the client does. Its behaviour is switched by flags.
  */
-#ifndef PMI2X_CLIENT_SERVER_H
-#define PMI2X_CLIENT_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ int fake_entered(struct fake *f);
 const char *fake_group(struct fake *f);
 /* How many requests with this command have come. */
 int fake_seen(struct fake *f, const char *cmd);
-
-#endif

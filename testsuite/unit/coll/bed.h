@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bed (testsuite/bed/coll.h) as the unit tests of libcoll use it. */
-#ifndef PMI2X_UNIT_COLL_BED_H
-#define PMI2X_UNIT_COLL_BED_H
+#pragma once
 
 #include "bed/coll.h"
 #include "unit.h"
@@ -29,5 +28,3 @@ static inline struct bed *new_bed(uint32_t nodes, uint32_t ranks, uint32_t width
 
 /* A test with a bed whose tree is binary, and whose ranks lie in order. */
 #define BED_TEST(name, nodes, ranks) TEST_ON(name, struct bed *bed, new_bed(nodes, ranks, 2, 0))
-
-#endif

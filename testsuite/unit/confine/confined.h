@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process that confines itself, and what it reports. */
-#ifndef PMI2X_CONFINED_H
-#define PMI2X_CONFINED_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -54,5 +53,3 @@ void become_nobody(void);
 /* All of it needs root, and a filter of system calls: 77, with a word why, where there
    is none; else 0. */
 int confined_skip(void);
-
-#endif

@@ -4,8 +4,7 @@
  * Data that were not synced are lost by a crash, and so are names. After a sync that
  * failed, a later sync writes nothing of what the failed one was to write: as Linux does.
  */
-#ifndef PMI2X_DVM_DISK_TEST_H
-#define PMI2X_DVM_DISK_TEST_H
+#pragma once
 
 #include "dvm/core/disk.h"
 
@@ -72,5 +71,3 @@ void disk_crash(struct disk *d);
 /* The file that would have this name after a crash, or -1. */
 int disk_safe_file(const struct disk *d, const char *name);
 bool disk_has(const struct disk *d, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations of nodes and heads that do nothing, and what most tests give to a head. */
-#ifndef PMI2X_DVM_IDLE_H
-#define PMI2X_DVM_IDLE_H
+#pragma once
 
 #include "dvm/core/head.h"
 #include "dvm/core/node.h"
@@ -44,5 +43,3 @@ static inline struct dvm_head_options usual_options(uint32_t nodes)
 		.grace_ms = 500, .max_waiting = 100, .fast = true,
 	};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages to a head in several tests, as nodes and clients would. */
-#ifndef PMI2X_DVM_REQUESTS_H
-#define PMI2X_DVM_REQUESTS_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,5 +53,3 @@ static inline void tell_request(struct dvm_head *h, uint32_t client, struct dvm_
 	dvm_json_request(h, client, line, strlen(line), now);
 	dvm_head_turn(h, now);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A journal in a buffer, as a head would write it to a file; and one of version 1. */
-#ifndef PMI2X_DVM_SEALED_H
-#define PMI2X_DVM_SEALED_H
+#pragma once
 
 #include "dvm/core/journal.h"
 #include "libutil/hash.h"
@@ -63,5 +62,3 @@ static inline int put_1(struct buf *journal, const struct journal_record *r)
 	buf_free(&b);
 	return rc;
 }
-
-#endif

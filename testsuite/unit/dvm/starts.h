@@ -3,8 +3,7 @@
  * A test's host of a node keeps here what it owes the node: which ranks it has started, and
  * for which parts PMI is over.
  */
-#ifndef PMI2X_DVM_STARTS_H
-#define PMI2X_DVM_STARTS_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -56,5 +55,3 @@ static inline void starts_tell(struct starts *s, struct dvm_node *node, struct d
 	while (s->overs)
 		dvm_node_pmi_over(node, s->over[--s->overs], now);
 }
-
-#endif

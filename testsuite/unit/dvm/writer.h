@@ -3,8 +3,7 @@
  * Heads of which only the records matter: their numbers are 1, 2 and so on. All write to the
  * journal on one disk, and are freed with it.
  */
-#ifndef PMI2X_DVM_WRITER_H
-#define PMI2X_DVM_WRITER_H
+#pragma once
 
 #include "unit.h"
 
@@ -58,5 +57,3 @@ void end_sync(struct writer *w);
 void turn(struct writer *w);
 void pass(struct writer *w, uint64_t ms);
 bool all_safe(const struct writer *w);
-
-#endif

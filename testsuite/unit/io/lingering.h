@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A descriptor of which the last close waits until its peer ends. */
-#ifndef PMI2X_LINGERING_H
-#define PMI2X_LINGERING_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void lingering_open(struct lingering *l);
 void lingering_give(struct lingering *l, int to, const char *bytes, size_t len);
 /* The close returns. */
 void lingering_close(struct lingering *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of the wire reference; a failure ends the test. */
-#ifndef WIRE_LINES_H
-#define WIRE_LINES_H
+#pragma once
 
 #include "libutil/buf.h"
 
@@ -17,5 +16,3 @@ void store_section(struct buf *out);
 /* Sections of messages between processes of one build. */
 void dvm_sections(struct buf *out);
 void local_sections(struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* srun's services for one step; the test plays srun, the nodes, and a parent's srun. */
-#ifndef PMI2X_STEP_SERVICES_BED_H
-#define PMI2X_STEP_SERVICES_BED_H
+#pragma once
 
 #include "unit.h"
 
@@ -41,5 +40,3 @@ int receive(void *link, const struct control_msg *msg);
 int ask(enum control_type type, const char *name, const char *port);
 /* Ask over this link to spawn two ranks, by a request of this id. */
 void request_spawn(void *link, uint32_t id);
-
-#endif

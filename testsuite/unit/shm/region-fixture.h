@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Definitions that the tests of the results region share; see region-fixture.c. */
-#ifndef PMI2X_REGION_FIXTURE_H
-#define PMI2X_REGION_FIXTURE_H
+#pragma once
 
 #include "unit.h"
 
@@ -24,5 +23,3 @@ void check_key(const struct region *r, const char *key, const char *expected);
 bool has_key(const struct region *r, const char *key);
 /* The current view. */
 void *view_of(const struct region *r);
-
-#endif

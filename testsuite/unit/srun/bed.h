@@ -3,8 +3,7 @@
  * srun's server over real sockets: agents that connect to it, and an srun whose
  * spawned processes are forks of the test.
  */
-#ifndef PMI2X_SRUN_BED_H
-#define PMI2X_SRUN_BED_H
+#pragma once
 
 #include "unit.h"
 
@@ -59,5 +58,3 @@ void agent_leave(struct agent *a);
 
 int set_up(void **state);
 int tear_down(void **state);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A store on one node, and clients that keep their last answer. */
-#ifndef STORE_BED_H
-#define STORE_BED_H
+#pragma once
 
 #include "unit.h"
 
@@ -45,5 +44,3 @@ void bed_add(struct bed_client *c, const char *key, int64_t number);
 void bed_meet(struct bed_client *c, const char *name, uint32_t rank, const char *value);
 /* The value of a key now; "-": it does not exist. */
 const char *bed_get(struct bed_client *c, const char *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Addresses of the nodes, and the way to reach an agent through Slurm. */
-#ifndef PMI2X_ADDRESS_H
-#define PMI2X_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ void connect_back_socket_close(struct connect_back_socket *t);
  */
 int connect_back_send(const struct connect_back_socket *t, const char *node,
 		      uint32_t node_id, const void *data, size_t len);
-
-#endif

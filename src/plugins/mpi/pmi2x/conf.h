@@ -3,8 +3,7 @@
  * mpi.conf, and what a job may override by its environment. options.h has the options.
  * One thread at a time.
  */
-#ifndef PMI2X_CONF_H
-#define PMI2X_CONF_H
+#pragma once
 
 #include "options.h"
 #include "slurm_compat.h"
@@ -53,5 +52,3 @@ void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last);
 
 /* options_agreed, with the ports in use. */
 void conf_agreed(const struct conf *c, char out[OPTION_TEXT_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Variables by which the server of another launcher has described itself. */
-#ifndef PMI2X_FOREIGN_ENV_H
-#define PMI2X_FOREIGN_ENV_H
+#pragma once
 
 /*
  * Take them out of `env`, whose last entry is NULL; strings are not freed. A rank
@@ -9,5 +8,3 @@
  * refuse to start.
  */
 void foreign_env_remove(char **env);
-
-#endif

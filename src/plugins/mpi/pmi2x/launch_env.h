@@ -4,8 +4,7 @@
  * message: the secret and small constants. Agents take them out again before tasks see
  * their environment.
  */
-#ifndef PMI2X_LAUNCH_ENV_H
-#define PMI2X_LAUNCH_ENV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,5 +107,3 @@ char *launch_preput_text(const void *records, size_t len);
 #define LAUNCH_SPAWNER_JOBID "PMI2X_SPAWNER_JOBID"
 #define LAUNCH_APPS "PMI2X_APPS"
 #define LAUNCH_PREPUT "PMI2X_PREPUT"
-
-#endif

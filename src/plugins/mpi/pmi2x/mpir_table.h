@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* States of srun's tasks, as srun has heard of them. */
-#ifndef PMI2X_MPIR_TABLE_H
-#define PMI2X_MPIR_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@
 bool task_is_started(uint32_t task);
 /* True: all tasks have started, or srun has no table. */
 bool all_tasks_are_started(void);
-
-#endif

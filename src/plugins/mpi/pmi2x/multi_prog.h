@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The file of srun --multi-prog: which of its lines starts which rank. */
-#ifndef PMI2X_MULTI_PROG_H
-#define PMI2X_MULTI_PROG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@
  * so much oftener than srun lets them that reading them was given up.
  */
 bool multi_prog_read(uint32_t apps[], uint32_t ranks, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The network that a site has chosen for the links, and this node's address there. */
-#ifndef PMI2X_NETWORK_H
-#define PMI2X_NETWORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ bool network_parse(const char *text, struct network *out);
  * -EADDRNOTAVAIL, or another negative errno.
  */
 int network_address(const struct network *n, struct sockaddr_storage *out);
-
-#endif

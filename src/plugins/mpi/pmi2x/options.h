@@ -3,8 +3,7 @@
  * The plugin's options as one table, without Slurm: names, variables, allowed
  * values, and what is said about a wrong one. Described in mpi_pmi2x.conf(5).
  */
-#ifndef PMI2X_OPTIONS_H
-#define PMI2X_OPTIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ void options_agreed(const struct conf *c, char out[OPTION_TEXT_MAX]);
 
 /* The value in use as text that option_set takes; "": chosen by default. */
 void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  * PMIx for the tasks of a node: whether it is offered, and the variables that say so.
  * They are known before a server is: most steps never have one.
  */
-#ifndef PMI2X_PMIX_OFFER_H
-#define PMI2X_PMIX_OFFER_H
+#pragma once
 
 #include "launch_env.h"
 #include "libutil/log.h"
@@ -53,5 +52,3 @@ void pmix_offer_set_env(const struct pmix_offer *o, const struct supervisor *sup
 /* For a task that has waited for the server in vain: it asks it, when it comes. */
 void pmix_offer_set_late(const struct pmix_offer *o, char ***env);
 void pmix_offer_free(struct pmix_offer *o);
-
-#endif

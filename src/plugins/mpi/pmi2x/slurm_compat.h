@@ -3,8 +3,7 @@
  * Slurm's headers, and what differs between its releases. Only this file and
  * slurm_calls.h look at Slurm's version: those that the README names.
  */
-#ifndef PMI2X_SLURM_COMPAT_H
-#define PMI2X_SLURM_COMPAT_H
+#pragma once
 
 /* libutil/log.h names its levels like Slurm does: Slurm's get a prefix. */
 #define LOG_LEVEL_ERROR SLURM_LOG_LEVEL_ERROR
@@ -145,6 +144,4 @@ static inline int compat_load_job(job_info_msg_t **out, uint32_t job)
 	(xstrstr(slurm_conf.tls_type, "s2n") ? slurm_conf.tls_type : NULL)
 #else
 #define compat_tls_type() ((const char *)NULL)
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Our lines in Slurm's log. */
-#ifndef PMI2X_SLURM_LOG_H
-#define PMI2X_SLURM_LOG_H
+#pragma once
 
 #include "libutil/log.h"
 
@@ -11,5 +10,3 @@
  * their stderr (before that it is in slurmd's log only). Any thread.
  */
 extern const struct log_hook slurm_log;
-
-#endif

@@ -3,8 +3,7 @@
  * Names of the sockets at which nodes of a step hear connect-back messages. They lie in
  * SlurmdSpoolDir, whose name may be long, and the address of a Unix socket is short.
  */
-#ifndef PMI2X_SOCKET_NAME_H
-#define PMI2X_SOCKET_NAME_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/un.h>
@@ -22,5 +21,3 @@
  */
 void socket_name(char out[SOCKET_NAME_BYTES], const char *jobid, uint32_t run,
 		 uint32_t node_id);
-
-#endif

@@ -6,8 +6,7 @@
  * a search path, become one shell script argument that chooses by PMI_RANK.
  * Info keys: wdir, path, host; others are ignored.
  */
-#ifndef PMI2X_SPAWN_SRUN_H
-#define PMI2X_SPAWN_SRUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ void spawn_srun_unknown(const struct spawn_request *r,
  */
 pid_t spawn_srun_start(const struct spawn_request *r,
 		       const struct spawn_place *p, int *fd);
-
-#endif

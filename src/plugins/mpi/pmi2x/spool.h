@@ -4,8 +4,7 @@
  * of the node, also where each job has a /tmp of its own, and only root may write
  * there. A container may not have it.
  */
-#ifndef PMI2X_SPOOL_H
-#define PMI2X_SPOOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
    log: clients cannot read such a path. */
 char *spool_path(const char *prefix, const char *node, uint32_t node_id,
 		 const char *jobid, const char *suffix);
-
-#endif

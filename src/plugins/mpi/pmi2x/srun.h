@@ -4,8 +4,7 @@
  * makes the secret, runs srun's server, and carries out spawns and aborts. The caller
  * holds a lock around srun_enter and srun_leave.
  */
-#ifndef PMI2X_SRUN_H
-#define PMI2X_SRUN_H
+#pragma once
 
 #include "slurm_compat.h"
 
@@ -30,5 +29,3 @@ struct srun *srun_leave(struct srun **s);
  * when a rank called abort, else 0. NULL is allowed. Outside of the lock.
  */
 int srun_end(struct srun *s);
-
-#endif

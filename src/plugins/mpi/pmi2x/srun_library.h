@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Opens srun's end, which is a library of its own. */
-#ifndef PMI2X_PLUGIN_SRUN_LIBRARY_H
-#define PMI2X_PLUGIN_SRUN_LIBRARY_H
+#pragma once
 
 #include "srun/library.h"
 
@@ -12,5 +11,3 @@
  */
 int srun_library_open(const struct srun_library **out, const char *path,
 			  const struct log_hook *log);
-
-#endif

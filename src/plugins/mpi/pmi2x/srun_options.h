@@ -3,8 +3,7 @@
  * Requests of the user to srun, by its command line or by a variable. From prelaunch
  * on; nothing is asked for in programs other than srun.
  */
-#ifndef PMI2X_SRUN_OPTIONS_H
-#define PMI2X_SRUN_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ enum launch_kill srun_kill_on_bad_exit(void);
 bool srun_no_kill(void);
 /* The program of a component that needs an MPI library, if one does: supervisor/mpi_program.h. */
 enum launch_program srun_program(void);
-
-#endif

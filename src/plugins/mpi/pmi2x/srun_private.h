@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Definitions that the files of srun's side share. */
-#ifndef PMI2X_SRUN_PRIVATE_H
-#define PMI2X_SRUN_PRIVATE_H
+#pragma once
 
 #include "slurm_compat.h"
 
@@ -58,5 +57,3 @@ struct srun {
 
 /* Fill in s->host: what srun's server asks of this process, in the server's thread. */
 void srun_host_make(struct srun *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Unix sockets in a directory whose owner was killed before it unlinked them. */
-#ifndef PMI2X_STALE_SOCKETS_H
-#define PMI2X_STALE_SOCKETS_H
+#pragma once
 
 /*
  * Unlink the sockets below `dir` whose names begin with `prefix` and that no
@@ -9,5 +8,3 @@
  * tried again next time.
  */
 void stale_sockets_remove(const char *dir, const char *prefix);
-
-#endif

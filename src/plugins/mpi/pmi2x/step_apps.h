@@ -3,8 +3,7 @@
  * The application of a step to which a rank belongs: a component of a het step, a line of
  * the file of srun --multi-prog, or a command of a spawn.
  */
-#ifndef PMI2X_STEP_APPS_H
-#define PMI2X_STEP_APPS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct step_apps {
  */
 int step_apps_read(struct step_apps *out, const stepd_step_rec_t *step, uint32_t ranks);
 void step_apps_free(struct step_apps *a);
-
-#endif

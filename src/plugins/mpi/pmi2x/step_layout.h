@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From Slurm's record of a step to the layout that the engine knows. */
-#ifndef PMI2X_STEP_LAYOUT_H
-#define PMI2X_STEP_LAYOUT_H
+#pragma once
 
 #include "libcoll/layout.h"
 #include "slurm_compat.h"
@@ -21,5 +20,3 @@ struct step_layout {
 int step_layout_read(struct step_layout *out, const stepd_step_rec_t *step,
 		     const char **why);
 void step_layout_free(struct step_layout *l);
-
-#endif

@@ -3,8 +3,7 @@
  * srun --async: srun ends at once, and the step manager, a slurmstepd on the first node
  * of the job that runs as root, launches the step.
  */
-#ifndef PMI2X_STEP_MANAGER_H
-#define PMI2X_STEP_MANAGER_H
+#pragma once
 
 #include "slurm_compat.h"
 
@@ -13,5 +12,3 @@
  * and no thread. 0 or a negative errno with an error line.
  */
 int step_manager_prelaunch(const mpi_step_info_t *info, char ***env);
-
-#endif

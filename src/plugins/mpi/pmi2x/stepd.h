@@ -3,8 +3,7 @@
  * slurmstepd's side of the plugin: from Slurm's record of a step to a running
  * agent, and from the agent to its ranks.
  */
-#ifndef PMI2X_STEPD_H
-#define PMI2X_STEPD_H
+#pragma once
 
 #include "conf.h"
 #include "slurm_compat.h"
@@ -35,5 +34,3 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env);
 
 /* Drain and end the agent; free everything. NULL is allowed. */
 void stepd_stop(struct stepd *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Definitions that the files of slurmstepd's side share. */
-#ifndef PMI2X_STEPD_PRIVATE_H
-#define PMI2X_STEPD_PRIVATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ struct stepd {
 	char notes[LOG_LINE_MAX]; /* for the user, about the job's options */
 	char *failure; /* why there is no agent; NULL: there is one */
 };
-
-#endif

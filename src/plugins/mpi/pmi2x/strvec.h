@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A NULL-terminated vector of strings that is built word by word. */
-#ifndef PMI2X_STRVEC_H
-#define PMI2X_STRVEC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void strvec_printf(struct strvec *w, const char *fmt, ...)
 /* The vector, or NULL and the error after freeing what there was. */
 int strvec_end(struct strvec *w, char ***out);
 void strvec_free(char **items); /* NULL is allowed */
-
-#endif

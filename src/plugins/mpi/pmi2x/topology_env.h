@@ -3,8 +3,7 @@
  * The environment by which programs with hwloc read the node's topology from a file, and
  * do not take it for another machine's. It is valid on this node, in this step.
  */
-#ifndef PMI2X_TOPOLOGY_ENV_H
-#define PMI2X_TOPOLOGY_ENV_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@
 void topology_env_remove(char **env);
 /* True: the user has set where hwloc looks. */
 bool topology_env_is_chosen(char *const *env);
-
-#endif

@@ -3,8 +3,7 @@
  * The path at which slurmstepd puts the node's topology, in slurmd's spool directory
  * (spool.h).
  */
-#ifndef PMI2X_TOPOLOGY_FILE_H
-#define PMI2X_TOPOLOGY_FILE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ char *topology_file_path(const char *node, uint32_t node_id,
 void topology_file_remove_stale(const char *path);
 /* Both variables of topology_env.h, in Slurm's array. */
 void topology_env_set(char ***env, const char *path);
-
-#endif

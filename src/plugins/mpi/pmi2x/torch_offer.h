@@ -3,8 +3,7 @@
  * The meeting point of PyTorch and JAX: variables for the tasks of a step, ports that the
  * first node keeps for them, and whether its agent serves the TCPStore of PyTorch.
  */
-#ifndef PMI2X_TORCH_OFFER_H
-#define PMI2X_TORCH_OFFER_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position)
 void torch_offer_set_env(const struct torch_offer *o, uint32_t rank, uint32_t slot,
 			 uint32_t position, char ***env);
 void torch_offer_free(struct torch_offer *o);
-
-#endif

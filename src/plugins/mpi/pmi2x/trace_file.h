@@ -4,8 +4,7 @@
  * runs srun, in the directory that the user or mpi.conf names: agents, some of
  * which are root, never see a path.
  */
-#ifndef PMI2X_TRACE_FILE_H
-#define PMI2X_TRACE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void trace_file_add(struct trace_file *t, uint32_t position, const void *data,
 bool trace_file_missing(const struct trace_file *t);
 /* Write the end and close. NULL is allowed. */
 void trace_file_close(struct trace_file *t);
-
-#endif
