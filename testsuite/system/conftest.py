@@ -153,6 +153,13 @@ def kind(request):
 
 
 @pytest.fixture(scope="session")
+def only_pmi2x(kind):
+    """Tests of what the stock plugin has not, or does in another way."""
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin has none of this")
+
+
+@pytest.fixture(scope="session")
 def site(request):
     """Whether the cluster of the session resembles a site."""
     return request.config.getoption("--site")
@@ -503,6 +510,26 @@ def fault_client(compile_program, prefix):
 
 
 @pytest.fixture
+def base(tmp_path):
+    """A place for DVMs that is this test's alone."""
+    path = tmp_path / "dvm"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture
+def in_allocation(cluster, prefix, base):
+    """Runs a shell script in an allocation: pmi2x-dvm is in its PATH, has DVMs in `base`."""
+    where = ["env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}"]
+
+    def run_script(nodes, script, *salloc, **more):
+        command = ["salloc", f"-N{nodes}", *salloc, "bash", "-c", script]
+        return cluster.run(*where, *command, **more)
+
+    return run_script
+
+
+@pytest.fixture
 def start_faulty(fault_client, tmp_path):
     """Starts steps of fault-clients on a cluster, see faulty.Step."""
     made = []
@@ -520,10 +547,8 @@ def start_faulty(fault_client, tmp_path):
 
 
 @pytest.fixture
-def faulty(cluster, kind, start_faulty):
+def faulty(cluster, only_pmi2x, start_faulty):
     """The same for the session's cluster, which must be clean afterwards."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin waits forever")
 
     def start_one(*words, **options):
         return start_faulty(cluster, *words, **options)

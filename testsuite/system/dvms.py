@@ -24,10 +24,8 @@ def there(prefix):
 
 
 @pytest.fixture
-def env(tmp_path):
-    """A place for DVMs that is this test's alone."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
+def env(base):
+    """The environment of commands whose DVMs are this test's alone."""
     return {**os.environ, "PMI2X_DVM_DIR": str(base)}
 
 
@@ -39,14 +37,6 @@ def dvm(prefix, env, tmp_path):
         return run([prefix / "bin/pmi2x-dvm", *arguments], env=env, cwd=cwd, **more)
 
     return command
-
-
-def in_allocation(cluster, prefix, base, *salloc, **more):
-    """Run salloc with these arguments; pmi2x-dvm is in its PATH, and has DVMs in `base`."""
-    return cluster.run(
-        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
-        "salloc", *salloc, **more,
-    )  # fmt: skip
 
 
 def living(base):

@@ -27,10 +27,8 @@ ROOM_KB = 4 << 20  # stacks of Slurm's threads need some; five regions claim mor
 
 
 @pytest.fixture(scope="module")
-def cluster(prefix, scratch, kind):
+def cluster(prefix, scratch, kind, only_pmi2x):
     """Nodes of an emulated processor need longer to leave a step than real ones."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has none of these")
     conf = scratch / "machine-mpi.conf"
     conf.write_text("Pmi2xDrainTimeout=120\n")
     options = [*PATIENCE, "--mpi-conf", conf]

@@ -157,9 +157,7 @@ def test_memory_of_its_group_is_used_up(cluster, faulty, site):
 
 
 @pytest.fixture(scope="module")
-def pgid_cluster(prefix, scratch, kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has no agent")
+def pgid_cluster(prefix, scratch, kind, only_pmi2x):
     options = ["--slurm-conf-line", "ProctrackType=proctrack/pgid"]
     one = Cluster(prefix, scratch / "pgid", kind, 5, options)
     one.up()
@@ -253,10 +251,8 @@ def test_suspended_step(tracking, start_faulty, tool):
 
 
 @pytest.fixture
-def users_step(cluster, kind, fault_client, public, ordinary_user):
+def users_step(cluster, only_pmi2x, fault_client, public, ordinary_user):
     """A step of an ordinary user whose agents have begun."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has no agent")
     directory = public / f"users-{time.monotonic_ns()}"
     directory.mkdir()
     directory.chmod(0o777)
@@ -339,11 +335,9 @@ def test_its_user_cannot_trace_it(cluster, users_step, ordinary_user):
 
 
 @pytest.fixture(scope="module")
-def own(prefix, scratch, kind):
+def own(prefix, scratch, kind, only_pmi2x):
     """A cluster of which the agent's file can be replaced: the directory is another
     one there."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has no agent")
     place, private = prefix / "libexec" / "pmi2x", scratch / "libexec"
     shutil.copytree(place, private)
     bind = f'mount --bind "{private}" "{place}" && exec "$@"'

@@ -25,10 +25,8 @@ SPOOL_MOST = 92  # bytes of SlurmdSpoolDir, says mpi_pmi2x.conf(5)
 
 
 @pytest.fixture
-def make_cluster(prefix, kind, scratch):
+def make_cluster(prefix, kind, only_pmi2x, scratch):
     """Clusters that go with the test."""
-    if kind != "pmi2x":
-        pytest.skip("the links are pmi2x's")
     made = []
 
     def make(*options):

@@ -23,10 +23,8 @@ def async_cluster(prefix, scratch):
 
 
 @pytest.fixture
-def async_steps(async_cluster, kind, tmp_path):
+def async_steps(async_cluster, only_pmi2x, tmp_path):
     """Start steps with srun --async in one job, wait for them, and show their output."""
-    if kind != "pmi2x":
-        pytest.skip("what the step manager does is pmi2x's")
 
     def start(*steps):
         outputs = [tmp_path / f"output-{n}" for n in range(len(steps))]

@@ -17,10 +17,8 @@ STUCK_S = 60  # after which a node that is completing is named
 
 
 @pytest.fixture
-def late_plugin(prefix, scratch, kind, site):
+def late_plugin(prefix, scratch, kind, only_pmi2x, site):
     """A cluster of three nodes, whose daemons have started before the plugin came."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin is always there")
     if site or os.getuid():
         pytest.skip("restarts slurmd outside of a node's namespaces, and looks into slurmd")
     plugins = pathlib.Path(tempfile.mkdtemp(dir=scratch))

@@ -38,23 +38,16 @@ def hydra():
 HERE = ["-localhost", "127.0.0.1"]
 
 
-def needs_pmi2x(kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin says nothing")
-
-
 # ---- singletons ----
 
 
-def test_singletons_are_told_of(srun, kind, alone):
-    needs_pmi2x(kind)
+def test_singletons_are_told_of(srun, only_pmi2x, alone):
     result = srun(*STEP, alone).ok()
     assert result.stderr.count(TOLD) == 1, result
 
 
-def test_singletons_are_told_of_by_the_agent(cluster, kind, alone, tmp_path):
+def test_singletons_are_told_of_by_the_agent(cluster, only_pmi2x, alone, tmp_path):
     """After a second there is one on the first node, so that srun can ask it."""
-    needs_pmi2x(kind)
     with ThreadPoolExecutor(1) as pool:
         step = pool.submit(cluster.srun, *STEP, alone, tmp_path / "go")
         wait_until(lambda: cluster.step_daemon("n1") and cluster.agent("n1"))
@@ -62,9 +55,8 @@ def test_singletons_are_told_of_by_the_agent(cluster, kind, alone, tmp_path):
         assert step.result().ok().stderr.count(TOLD) == 1
 
 
-def test_programs_that_are_no_singletons_are_not_reported(srun, kind, alone, hello):
+def test_programs_that_are_no_singletons_are_not_reported(srun, only_pmi2x, alone, hello):
     """A step of one rank; programs without MPI; an MPI program that is served."""
-    needs_pmi2x(kind)
     for step in (["-n1", alone], [*STEP, "true"], [*STEP, hello]):
         assert "spoken" not in srun(*step).ok().stderr
 
@@ -103,8 +95,7 @@ def test_srun_in_mpiexec(cluster, hydra, hello):
 # ---- which PMI? ----
 
 
-def test_probe_runs_it_in_an_allocation(cluster, kind, probe, hello):
-    needs_pmi2x(kind)
+def test_probe_runs_it_in_an_allocation(cluster, only_pmi2x, probe, hello):
     command = [probe, "--mpi", hello, "--run"]
     result = cluster.run("salloc", *ALLOCATION, *command).ok()
     assert "has spoken   PMI-1 (2 of 2 ranks)" in result.lines, result

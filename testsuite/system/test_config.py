@@ -12,13 +12,11 @@ from harness import Cluster, free_ports, run, taken_ports, wait_until
 
 
 @pytest.fixture
-def configured(prefix, scratch, kind):
+def configured(prefix, scratch, kind, only_pmi2x):
     """Brings up a cluster with this text as its mpi.conf."""
     made = []
 
     def make(text, nodes=4):
-        if kind != "pmi2x":
-            pytest.skip("these options are pmi2x's")
         conf = scratch / "mpi.conf"
         conf.write_text(text)
         cluster = Cluster(
@@ -182,10 +180,8 @@ def test_unknown_option(configured, raw):
         ("1048576", "is not a value of Pmi2xRegionSize"),
     ],
 )
-def test_region_size(srun, raw, kind, mib, says):
+def test_region_size(srun, raw, only_pmi2x, mib, says):
     """A size is served, or refused by name and the default serves."""
-    if kind != "pmi2x":
-        pytest.skip("this option is pmi2x's")
     env = {"PMI2X_REGION_SIZE": mib}
     result = srun("-N2", "-n4", *raw("exchange", "2"), env=env).ok()
     assert result.stderr.count("Pmi2xRegionSize") == bool(says), result
@@ -220,11 +216,9 @@ def logs(cluster):
     )
 
 
-def test_plugin_missing_on_a_node(prefix, scratch, kind, raw):
+def test_plugin_missing_on_a_node(prefix, scratch, kind, only_pmi2x, raw):
     """The step ends with an error. Its slurmd and a slurmstepd then wait for each other,
     until slurmd is restarted: Slurm's own fault, which every MPI plugin meets."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin is never missing")
     cluster = Cluster(prefix, scratch / "missing", kind, 2)
     cluster.options += ["--slurm-conf-line", "MessageTimeout=10"]
     cluster.up()

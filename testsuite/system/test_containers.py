@@ -56,10 +56,8 @@ def static_client(musl, scratch):
 
 
 @pytest.fixture
-def step(srun, tmp_path, kind):
+def step(srun, tmp_path, only_pmi2x):
     """Runs a step of clients that are given their words and a directory."""
-    if kind != "pmi2x":
-        pytest.skip("the extensions are pmi2x's")
 
     def run_step(program, directory=tmp_path, seen_as=None, **options):
         argv = [*program, seen_as or directory, *WORDS]
@@ -173,10 +171,8 @@ def make_bundle(path, client):
     return root / "out"
 
 
-def test_oci_runtime(oci_cluster, static_client, tmp_path, kind):
+def test_oci_runtime(oci_cluster, static_client, tmp_path, only_pmi2x):
     """srun --container with RunTimeRun in oci.conf."""
-    if kind != "pmi2x":
-        pytest.skip("the extensions are pmi2x's")
     out = make_bundle(tmp_path, static_client)
     container = f"--container={tmp_path}"
     oci_cluster.srun(*STEP, container, "/client", "/out", *WORDS).ok()

@@ -20,10 +20,8 @@ def ports():
 
 
 @pytest.fixture
-def watched(prefix, scratch, kind, compile_program, tmp_path, monkeypatch, ports):
+def watched(prefix, scratch, kind, only_pmi2x, compile_program, tmp_path, monkeypatch, ports):
     """A cluster with few ports, and the file of what its daemons close wrongly."""
-    if kind != "pmi2x":
-        pytest.skip("these options are pmi2x's")
     conf, log = tmp_path / "mpi.conf", tmp_path / "closes"
     conf.write_text("Pmi2xPorts={}-{}\n".format(*ports))
     shim = compile_program("programs/closes.c", "gcc", "-shared", "-fPIC")
@@ -66,18 +64,14 @@ def numbers(result, ranks):
     [(["-N4", "--ntasks-per-node=4"], 16), (["-N1", "-n100", "-O"], 100)],
     ids=["four a node", "a hundred on one"],
 )
-def test_number_of_pmi_fd(spank_cluster, kind, layout, ranks):
+def test_number_of_pmi_fd(spank_cluster, only_pmi2x, layout, ranks):
     """PMI_FD is the same in every rank, however many descriptors slurmstepd has open."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has another in each rank")
     found = numbers(spank_cluster.srun(*layout, "sh", "-c", SHOW), ranks)
     assert found == [RANK_FD] * ranks
 
 
-def test_pmi_fd_is_taken(spank_cluster, plugstack, compile_spank, raw, kind, tmp_path):
+def test_pmi_fd_is_taken(spank_cluster, plugstack, compile_spank, raw, only_pmi2x, tmp_path):
     """An inherited descriptor of a task stays; PMI_FD is the next one."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has another in each rank")
     held = tmp_path / "held"
     held.write_text("held\n")
     plugin = compile_spank("programs/spank-holder.c")

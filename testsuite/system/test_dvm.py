@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from dvms import dvm, env, in_allocation, living, local, one, status, there, wait_until
+from dvms import dvm, env, living, local, one, status, there, wait_until
 from harness import run
 
 __all__ = ["dvm", "env", "local", "one", "there"]
@@ -389,15 +389,9 @@ pmi2x-dvm down
 """
 
 
-def test_in_an_allocation(cluster, prefix, tmp_path, hello):
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
+def test_in_an_allocation(in_allocation, tmp_path, hello, base):
     script = ALLOCATION.format(base=base, ranks=8, program=hello)
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N4", "bash", "-c", script,
-        cwd=tmp_path,
-    ).ok()  # fmt: skip
+    result = in_allocation(4, script, cwd=tmp_path).ok()
     assert result.lines[0].endswith("is up: 4 nodes")
     assert len({line for line in result.lines if line.startswith("at ")}) == 4
     assert "size 8 " in result.stdout
@@ -407,16 +401,11 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     assert not list(base.iterdir())
 
 
-def test_a_batch_script(cluster, prefix, tmp_path):
+def test_a_batch_script(in_allocation, tmp_path, base):
     """pmi2x-dvm batch starts a DVM, and ends it."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     tasks = tmp_path / "tasks"
     tasks.write_text("echo hello > hello\n" * 3)
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N2", f"--chdir={tmp_path}", "pmi2x-dvm", "batch", tasks,
-    ).ok()  # fmt: skip
+    result = in_allocation(2, f"pmi2x-dvm batch {tasks}", f"--chdir={tmp_path}").ok()
     result.says("3 tasks: 3 done, 0 failed")
     assert not living(base)
     assert not list(base.iterdir())

@@ -528,11 +528,9 @@ def test_requeued_batch_waits_for_its_earlier_run(start, here, tasks):
     assert tasks.ran() == {"ended": 1, "running": 2}
 
 
-def test_array_of_jobs_on_one_node(cluster, prefix, tmp_path):
+def test_array_of_jobs_on_one_node(cluster, prefix, tmp_path, base):
     """Each element of the array has its own DVM and results, also where elements share
     a file."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     (tmp_path / "tasks").write_text("".join(
         f"echo $SLURM_ARRAY_TASK_ID {i} >> {tmp_path}/ran; sleep 0.5\n" for i in range(3)
     ))  # fmt: skip

@@ -46,10 +46,8 @@ def disk(tmp_path):
 
 
 @pytest.fixture
-def env(tmp_path, compile_program, disk):
+def env(compile_program, disk, base):
     """A place for DVMs that is this test's alone, with a disk that may fail."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     shim = compile_program("programs/disk-errors.c", "gcc", "-shared", "-fPIC", "-ldl")
     before = os.environ.get("LD_PRELOAD")
     return {

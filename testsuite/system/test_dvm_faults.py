@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from dvms import dvm, env, in_allocation, kill_one, living, local, status, there, wait_until
+from dvms import dvm, env, kill_one, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -154,17 +154,10 @@ def test_ranks_have_the_session_of_their_daemon(local, session):
     assert result.lines == ["daemon"] * 4
 
 
-def test_ranks_have_the_session_of_their_daemon_in_a_step_of_slurm(
-    cluster, prefix, session, tmp_path
-):
+def test_ranks_have_the_session_of_their_daemon_in_a_step_of_slurm(in_allocation, session, base):
     """So Slurm finds them by that, too, when it ends or counts the step."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     script = f"pmi2x-dvm up && pmi2x-dvm run -n4 -N2 python3 {session}; pmi2x-dvm down"
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N2", "bash", "-c", script,
-    ).ok()  # fmt: skip
+    result = in_allocation(2, script).ok()
     assert result.lines.count("daemon") == 4
     assert not living(base)
 

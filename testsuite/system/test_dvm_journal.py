@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, in_allocation, kill_one, living, status, there, wait_until
+from dvms import dvm, env, kill_one, living, status, there, wait_until
 
 __all__ = ["dvm", "env", "there"]
 
@@ -444,13 +444,8 @@ pmi2x-dvm down
 """
 
 
-def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, tmp_path):
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
-    in_allocation(
-        cluster, prefix, base,
-        "-N2", "bash", "-c", ALLOCATION.format(base=base),
-    ).ok()  # fmt: skip
+def test_a_head_that_is_killed_in_an_allocation(in_allocation, base):
+    in_allocation(2, ALLOCATION.format(base=base)).ok()
     assert ends(base / "j/journal") == dict.fromkeys(range(1, 401), 1)
     assert len(list(base.glob("ran.*"))) == 400
     assert not living(base)

@@ -18,7 +18,7 @@ import sys
 
 import pytest
 
-from dvms import dvm, env, in_allocation, living, local, status, there, wait_until
+from dvms import dvm, env, living, local, status, there, wait_until
 from harness import run
 
 __all__ = ["dvm", "env", "local", "there"]
@@ -329,14 +329,9 @@ pmi2x-dvm down
 """
 
 
-def test_growing_in_an_allocation(cluster, prefix, tmp_path, hello):
+def test_growing_in_an_allocation(in_allocation, hello, base):
     """By a node that the job has beside them, by one that had left, and by another job's."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N3", "bash", "-c", GROWING.format(base=base, program=hello),
-    ).ok()  # fmt: skip
+    result = in_allocation(3, GROWING.format(base=base, program=hello)).ok()
     assert result.lines.count("1 node more is up") == 3
     assert "size 3 " in result.stdout and "size 4 " in result.stdout
     assert len({line for line in result.lines if line.startswith("at ")}) == 3
@@ -357,13 +352,8 @@ PMI2X_DVM=first pmi2x-dvm down
 """
 
 
-def test_second_dvm_of_a_job_needs_share(cluster, prefix, tmp_path):
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N2", "bash", "-c", TWO.format(base=base),
-    ).ok()  # fmt: skip
+def test_second_dvm_of_a_job_needs_share(in_allocation, base):
+    result = in_allocation(2, TWO.format(base=base)).ok()
     result.says("another DVM of this job is on this node").says("--share")
     assert result.lines.count("of the first") == 2
     assert result.lines.count("of the second") == 2

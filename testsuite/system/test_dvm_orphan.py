@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, in_allocation, living, status, there, wait_until
+from dvms import dvm, env, living, status, there, wait_until
 from test_dvm_journal import ends, head_of
 
 __all__ = ["dvm", "env", "there"]
@@ -337,17 +337,12 @@ pmi2x-dvm down
 """
 
 
-def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, raw, tmp_path):
+def test_a_head_that_is_killed_in_an_allocation(in_allocation, raw, base):
     """Daemons of an srun step, and a task that is in a fence over four nodes."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     use = " ".join(map(str, raw("exchange", "2")))
     script = f"[ $PMI2X_DVM_RANK = 3 ] && {{ {until(base / 'go')}; }}; exec {use}"
     text = ALLOCATION.format(base=base, script=script, work=until(base / "go"))
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N4", "bash", "-c", text,
-    ).ok()  # fmt: skip
+    result = in_allocation(4, text).ok()
     result.says("0 are lost")
     result.says("5 tasks still run on their nodes")
     assert len([line for line in result.lines if line.split()[1:2] == ["up"]]) == 4

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from dvms import (
-    dvm, env, in_allocation, kill_one, living, local, status, there, up_here, wait_until,
+    dvm, env, kill_one, living, local, status, there, up_here, wait_until,
 )  # fmt: skip
 
 __all__ = ["dvm", "env", "local", "there"]
@@ -197,18 +197,11 @@ def test_a_daemon_that_is_killed_leaves_no_files(local, open_mpi_hello, env, tmp
     assert not [path for _, path in pmix_servers(local) if path.startswith(str(tmp_path))]
 
 
-def test_open_mpi_programs_in_an_allocation(
-    cluster, prefix, tmp_path, open_mpi_hello, open_mpi
-):
+def test_open_mpi_programs_in_an_allocation(in_allocation, open_mpi_hello, open_mpi, base):
     """Programs of Open MPI 5 and of 4.1, which looks for a step of Slurm."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     older = open_mpi(HELLO, "Debian")
     runs = "".join(f" && pmi2x-dvm run -n4 -N2 {p}" for p in (open_mpi_hello, older))
     script = f"pmi2x-dvm up{runs}; code=$?; pmi2x-dvm down; exit $code"
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N2", "bash", "-c", script,
-    ).ok()  # fmt: skip
+    result = in_allocation(2, script).ok()
     assert result.stdout.count("size 4 ") == 2
     assert not living(base)

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, in_allocation, kill_one, living, there, wait_until
+from dvms import dvm, env, kill_one, living, there, wait_until
 from harness import run
 
 __all__ = ["dvm", "env", "there"]
@@ -255,9 +255,7 @@ pmi2x-dvm down
 """
 
 
-def test_interpreters_of_an_allocation(cluster, prefix, tmp_path):
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
-    result = in_allocation(cluster, prefix, base, "-N4", "bash", "-c", ALLOCATION.format(base=base)).ok()
+def test_interpreters_of_an_allocation(in_allocation, base):
+    result = in_allocation(4, ALLOCATION.format(base=base)).ok()
     result.says("No module named 'none_such'")
     assert result.lines == ["1"] * 4

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from dvms import dvm, env, in_allocation, living, status, there, wait_until
+from dvms import dvm, env, living, status, there, wait_until
 from test_dvm_nodes import client, launcher
 
 __all__ = ["client", "dvm", "env", "launcher", "there"]
@@ -226,14 +226,8 @@ pmi2x-dvm down
 """
 
 
-def test_in_an_allocation(cluster, prefix, tmp_path):
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N4", "bash", "-c", ALLOCATION.format(base=base),
-        cwd=tmp_path,
-    )  # fmt: skip
+def test_in_an_allocation(in_allocation, tmp_path, base):
+    result = in_allocation(4, ALLOCATION.format(base=base), cwd=tmp_path)
     result.ok().says("8 done").says("1 done")
     assert "4 nodes, 2 DVMs" in result.stdout
     assert "another DVM of this job is on this node" in result.stdout

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from dvms import dvm, env, in_allocation, living, local, status, there, wait_until
+from dvms import dvm, env, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -232,10 +232,8 @@ def test_open_mpi_abort_ends_the_task_alone(local, open_mpi_5, nodes):
 # ---- in an allocation ----
 
 
-def test_in_an_allocation(cluster, prefix, tmp_path, ofi_program, ofi):
+def test_in_an_allocation(in_allocation, ofi_program, ofi, base):
     """Over nodes: spawn, and two tasks that meet."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     spawn, meet = ofi_program("programs/mpi-spawn.c"), ofi_program("programs/mpi-meet.c")
     script = f"""
 pmi2x-dvm up || exit 1
@@ -245,10 +243,7 @@ pmi2x-dvm run -n2 -N2 {meet} call here
 wait
 pmi2x-dvm down
 """
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N4", "--ntasks-per-node=4", "bash", "-c", script, env=ofi, timeout=90,
-    ).ok()  # fmt: skip
+    result = in_allocation(4, script, "--ntasks-per-node=4", env=ofi, timeout=90).ok()
     assert result.stdout.count("child ") == 4, result
     assert result.stdout.count("2 met 2") == 2, result
     assert not living(base)

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, in_allocation, living, local, there, wait_until
+from dvms import dvm, env, living, local, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -133,12 +133,7 @@ pmi2x-dvm down --cancel
 """
 
 
-def test_in_an_allocation(cluster, prefix, tmp_path, raw):
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
+def test_in_an_allocation(in_allocation, raw, base):
     late = " ".join(map(str, raw("late", "2", "600")))
-    result = in_allocation(
-        cluster, prefix, base,
-        "-N4", "bash", "-c", ALLOCATION.format(base=base, late=late),
-    ).ok()  # fmt: skip
+    result = in_allocation(4, ALLOCATION.format(base=base, late=late)).ok()
     assert "waiting for 1 of 4 ranks: 0 (node " in result.stdout

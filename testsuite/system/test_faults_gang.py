@@ -21,10 +21,8 @@ GANG = ["PreemptMode=GANG", f"SchedulerTimeSlice={TURN_S}"]
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(prefix, scratch, kind):
+def gang_cluster(prefix, scratch, kind, only_pmi2x):
     """Five nodes that one step fills; with two they take turns."""
-    if kind != "pmi2x":
-        pytest.skip("these options are pmi2x's")
     options = ["--cpus", "2"]
     for line in GANG:
         options += ["--slurm-conf-line", line]

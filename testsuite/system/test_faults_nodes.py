@@ -47,10 +47,8 @@ def ports():
 
 
 @pytest.fixture(scope="module")
-def small_cluster(prefix, scratch, kind, ports):
+def small_cluster(prefix, scratch, kind, only_pmi2x, ports):
     """Five nodes with few ports, little patience, and a prolog."""
-    if kind != "pmi2x":
-        pytest.skip("these options are pmi2x's")
     conf, prolog = scratch / "faults-mpi.conf", scratch / "faults-prolog"
     conf.write_text(MPI_CONF.format(*ports))
     prolog.write_text(PROLOG.format(late=scratch / "late"))

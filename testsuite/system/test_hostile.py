@@ -46,10 +46,8 @@ def ports():
 
 
 @pytest.fixture(scope="module")
-def hostile_cluster(prefix, scratch, kind, ports):
+def hostile_cluster(prefix, scratch, kind, only_pmi2x, ports):
     """Few ports, little patience, and slurmd's logs say the secret."""
-    if kind != "pmi2x":
-        pytest.skip("these doors are pmi2x's")
     if os.getuid():
         pytest.skip("needs root, to be another user")
     conf = scratch / "hostile-mpi.conf"

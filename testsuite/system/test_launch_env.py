@@ -15,10 +15,8 @@ FORGED = "slurmstepd:error:forged"  # SPANK takes blanks for ends of words
 
 
 @pytest.fixture
-def changed(spank_cluster, plugstack, compile_spank, raw, kind):
+def changed(spank_cluster, plugstack, compile_spank, raw, only_pmi2x):
     """Run a step whose slurmstepds get these variables."""
-    if kind != "pmi2x":
-        pytest.skip("these variables are pmi2x's")
     plugin = compile_spank("programs/spank-env.c")
 
     def start(*changes):
@@ -113,10 +111,8 @@ def memory_of(pid):
 
 
 @pytest.fixture
-def sleeping(spank_cluster, kind):
+def sleeping(spank_cluster, kind, only_pmi2x):
     """The slurmstepd of a step that does nothing."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has no secret")
     command = ["srun", f"--mpi={kind}", "-N2", "sh", "-c", "echo up; sleep 100"]
     srun = spank_cluster.start(*command, stderr=None)
     assert srun.stdout.readline() == "up\n"

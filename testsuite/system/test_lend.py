@@ -17,11 +17,7 @@ ALL = {"PMI2X_LEND": "report,all"}
 TWO = "--ntasks-per-node=2"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
-
-@pytest.fixture(autouse=True)
-def needs_lend(kind):
-    if kind != "pmi2x":
-        pytest.skip("PMI2X_LEND is of pmi2x")
+pytestmark = pytest.mark.usefixtures("only_pmi2x")
 
 
 @pytest.fixture(scope="session")

@@ -218,10 +218,8 @@ def ends_of_links(cluster, *nodes):
     ],
     ids=["IPv4", "IPv6"],
 )
-def test_two_networks(prefix, kind, place, raw, network, addresses):
+def test_two_networks(prefix, kind, only_pmi2x, place, raw, network, addresses):
     """The links are in the one that Pmi2xNetwork names, not in that of NodeAddr."""
-    if kind != "pmi2x":
-        pytest.skip("the option is pmi2x's")
     conf, go = place / "mpi.conf", place / "go"
     go.unlink(missing_ok=True)
     conf.write_text(f"Pmi2xNetwork={network}\n")
@@ -376,10 +374,8 @@ def inside(cluster, node, *argv, kinds=("net",)):
 
 
 @pytest.fixture
-def differing(prefix, kind, place):
+def differing(prefix, kind, only_pmi2x, place):
     """Makes a cluster of two nodes whose agents' debug lines are in slurmd's log."""
-    if kind != "pmi2x":
-        pytest.skip("the links are pmi2x's")
     made = []
 
     def make(*options):

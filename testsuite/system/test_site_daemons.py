@@ -15,10 +15,8 @@ REST = ["fence", "allgather", "ring", "ifence", "wait", "finalize"]
 
 
 @pytest.fixture(scope="module")
-def own(prefix, scratch, kind):
+def own(prefix, scratch, kind, only_pmi2x):
     """A cluster of its own, with a plugin that can be replaced."""
-    if kind != "pmi2x":
-        pytest.skip("the plugin that is replaced is pmi2x's")
     plugins = scratch / "plugins"
     shutil.copytree(prefix / "lib" / "slurm", plugins)
     conf = scratch / "site-mpi.conf"

@@ -29,9 +29,7 @@ URGENT = [*TREE, "--exclusive", "--partition=urgent"]
 
 
 @pytest.fixture(scope="module")
-def own(prefix, scratch, kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin waits forever")
+def own(prefix, scratch, kind, only_pmi2x):
     path = scratch / "jobs"
     # A requeued job waits until the credential of its first run has expired.
     auth = f"AuthInfo=socket={path}/run/munge.socket,cred_expire=5"
@@ -158,13 +156,11 @@ def test_requeue_after_a_crash(own, submit):
     assert not [log for log in logs if "cannot create the socket" in log]
 
 
-def test_a_requeued_batch_of_tasks(own, submit, prefix, tmp_path):
+def test_a_requeued_batch_of_tasks(own, submit, prefix, tmp_path, base):
     """pmi2x-dvm goes on with its journal: what has ended is not run again."""
     command = prefix / "bin/pmi2x-dvm"
     if not command.exists():
         pytest.skip("pmi2x-dvm was not built: libjansson-dev is missing")
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
     later = "until [ -e go ]; do sleep 0.1; done; "
     lines = [f"{later if i >= 30 else ''}echo {i} >> ran\n" for i in range(60)]
     (tmp_path / "tasks").write_text("".join(lines))

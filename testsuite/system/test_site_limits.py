@@ -84,10 +84,8 @@ def memory_kb(pid):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may lock all memory")
-def test_locked_step_daemon(prefix, scratch, kind, start_faulty):
+def test_locked_step_daemon(prefix, scratch, kind, only_pmi2x, start_faulty):
     """LaunchParameters=slurmstepd_memlock_all locks what there is, no more."""
-    if kind != "pmi2x":
-        pytest.skip("the region is pmi2x's")
     line = "LaunchParameters=slurmstepd_memlock_all"
     options = ["--slurm-conf-line", line]
     cluster = Cluster(prefix, scratch / "locked", kind, 5, options)

@@ -3,16 +3,12 @@
 
 import pathlib
 
-import pytest
-
 from harness import run
 
 STEPS = 24
 
 
-def test_soak(cluster, prefix, kind):
-    if kind != "pmi2x":
-        pytest.skip("the soak is pmi2x's")
+def test_soak(cluster, prefix, only_pmi2x):
     soak = pathlib.Path(__file__).parent / "soak"
     options = ["--prefix", prefix, "--cluster", cluster.dir]
     options += ["--nodes", "8", "--steps", STEPS]

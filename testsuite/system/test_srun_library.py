@@ -46,10 +46,8 @@ def without(place, hide):
     (False, "install {} on this host"),
     (True, "{} has interface 1000, and mpi_pmi2x.so needs"),
 ], ids=["missing", "of another release"])
-def test_unusable_srun_library_is_named(cluster, kind, prefix, raw, scratch, there, text):
+def test_unusable_srun_library_is_named(cluster, only_pmi2x, prefix, raw, scratch, there, text):
     """The step is not prepared, and srun says what to install, and where."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin is one file")
     place = prefix / "lib" / "pmi2x"
     other = scratch / LIBRARY
     run(["cc", "-shared", "-fPIC", f"-I{SOURCE}/src", f"-I{SOURCE}/src/common",

@@ -5,8 +5,6 @@ import os
 import re
 import subprocess
 
-import pytest
-
 ROOM = ["--ntasks-per-node=32"]  # CPUs for all the steps of an allocation
 
 
@@ -137,10 +135,8 @@ ANOTHER_SERVER = {
 }
 
 
-def test_server_of_another_launcher(srun, kind):
+def test_server_of_another_launcher(srun, only_pmi2x):
     """What it has set does not reach ranks; what its user has set does."""
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin leaves them")
     mine = {"PMIX_MCA_gds": "hash", "PMIX_RANKS": "mine", "PMIXT": "mine"}
     env = {**ANOTHER_SERVER, **mine}
     offered = srun("-N2", "-n2", "env", env=env).ok()

@@ -119,10 +119,8 @@ raise SystemExit(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture
-def sync(srun, prefix, kind):
+def sync(srun, prefix, only_pmi2x):
     """Run a shell script in each task; pmi2x-sync is in its PATH."""
-    if kind != "pmi2x":
-        pytest.skip("pmi2x-sync is of pmi2x")
 
     def start(script, *options, **more):
         whole = f"PATH={prefix}/bin:$PATH\n{script}"
@@ -287,10 +285,8 @@ def test_beside_mpi(sync, raw):
     assert result.lines.count("done") == 4
 
 
-def test_from_python(srun, prefix, kind, tmp_path):
+def test_from_python(srun, prefix, only_pmi2x, tmp_path):
     """Threads of waiting tasks, values of all bytes, and ends by name."""
-    if kind != "pmi2x":
-        pytest.skip("pmi2x-sync is of pmi2x")
     script = tmp_path / "task.py"
     script.write_text(PYTHON)
     path = f"PYTHONPATH={prefix}/share/pmi2x/python"
@@ -335,8 +331,6 @@ def test_beside_open_mpi(sync, debian_open_mpi):
     assert result.lines.count("done") == 4
 
 
-def test_without_pmi2x_it_says_which_option_to_add(srun, prefix, kind):
-    if kind != "pmi2x":
-        pytest.skip("pmi2x-sync is of pmi2x")
+def test_without_pmi2x_it_says_which_option_to_add(srun, prefix, only_pmi2x):
     result = srun("-n1", f"{prefix}/bin/pmi2x-sync", "barrier", mpi="none")
     result.failed().says("start it with srun --mpi=pmi2x")

@@ -9,11 +9,7 @@ import pytest
 STORE = {"PMI2X_TORCH": "store"}
 RELEASES = ["1.13", "2.6"]
 
-
-@pytest.fixture(autouse=True)
-def is_pmi2x(kind):
-    if kind != "pmi2x":
-        pytest.skip("PMI2X_TORCH is pmi2x's")
+pytestmark = pytest.mark.usefixtures("only_pmi2x")
 
 
 @pytest.fixture(scope="module")

@@ -187,9 +187,7 @@ def test_no_such_step(pmi2x, cluster):
 # ---- check ----
 
 
-def test_check(pmi2x, cluster, kind):
-    if kind != "pmi2x":
-        pytest.skip("it is about pmi2x")
+def test_check(pmi2x, cluster, only_pmi2x):
     shown = cluster.run(pmi2x, "check", "--all", timeout=300)
     assert shown.code in (0, 1), shown  # this machine's limits may be low
     assert re.search(r"^OK +trial: a step of 16 nodes .* has exchanged data$",
@@ -197,9 +195,7 @@ def test_check(pmi2x, cluster, kind):
     assert re.search(r"^OK +build: all have build ", shown.stdout, re.M), shown
 
 
-def test_check_in_an_allocation(pmi2x, cluster, kind):
-    if kind != "pmi2x":
-        pytest.skip("it is about pmi2x")
+def test_check_in_an_allocation(pmi2x, cluster, only_pmi2x):
     shown = cluster.run("salloc", "-N2", pmi2x, "check", "--json", timeout=300)
     found = {f["check"]: f for f in json.loads(shown.stdout)["findings"]}
     assert found["trial"]["level"] == "OK", shown
@@ -220,10 +216,8 @@ const unsigned int plugin_version = 0x140b05;
 """
 
 
-def test_plugin_of_another_slurm(pmi2x, cluster, kind, scratch):
+def test_plugin_of_another_slurm(pmi2x, cluster, only_pmi2x, scratch):
     """srun refuses it, and check says which one is needed."""
-    if kind != "pmi2x":
-        pytest.skip("it is about pmi2x")
     place = scratch / "of-another"
     place.mkdir()
     (place / "plugin.c").write_text(PLUGIN_OF_ANOTHER)
@@ -239,10 +233,8 @@ def test_plugin_of_another_slurm(pmi2x, cluster, kind, scratch):
     assert re.search(r"built for Slurm \d[\d.]+, as mpi_pmi2x.so in ", shown), shown
 
 
-def test_without_authentication(pmi2x, prefix, scratch, kind):
+def test_without_authentication(pmi2x, prefix, scratch, kind, only_pmi2x):
     """Neither munge nor auth/slurm is at work."""
-    if kind != "pmi2x":
-        pytest.skip("it is about pmi2x")
     cluster = Cluster(prefix, scratch / "unproven", kind, 2)
     cluster.up()
     try:
