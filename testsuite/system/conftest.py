@@ -225,20 +225,13 @@ def mpi_memory(request):
 def session_cluster(prefix, scratch, kind, site):
     options = ["--site"] if site else []
     cluster = Cluster(prefix, scratch / "cluster", kind, NODES, options)
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 @pytest.fixture
 def cluster(session_cluster):
     """The cluster; fails a test that leaves something behind."""
-    yield session_cluster
-    left = session_cluster.wait_until_clean()
-    if left:
-        session_cluster.cancel_all()
-        session_cluster.wait_until_clean()
-    assert not left, f"left behind: {left}"
+    yield from session_cluster.left_clean()
 
 
 @pytest.fixture
@@ -298,9 +291,7 @@ def plugstack(scratch):
 def spank_session_cluster(prefix, scratch, kind, plugstack):
     cluster = Cluster(prefix, scratch / "spank", kind, SPANK_NODES)
     cluster.options += ["--slurm-conf-line", f"PlugStackConfig={plugstack}"]
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 @pytest.fixture

@@ -446,6 +446,21 @@ class Cluster:
             time.sleep(0.1)
         return []
 
+    def while_up(self):
+        """For a fixture: the cluster is up while it is used."""
+        self.up()
+        yield self
+        self.down()
+
+    def left_clean(self):
+        """For a fixture: fails a test that leaves something behind, and cancels that."""
+        yield self
+        left = self.wait_until_clean()
+        if left:
+            self.cancel_all()
+            self.wait_until_clean()
+        assert not left, f"left behind: {left}"
+
     def cancel_all(self):
         self.run("scancel", "--partition=all", "--signal=KILL")
         self.run("scancel", "--partition=all")

@@ -33,9 +33,7 @@ def cluster(prefix, scratch, kind, only_pmi2x):
     conf.write_text("Pmi2xDrainTimeout=120\n")
     options = [*PATIENCE, "--mpi-conf", conf]
     cluster = Cluster(prefix, scratch / "machine", kind, 5, options)
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 def step_clock(seconds):

@@ -160,9 +160,7 @@ def test_memory_of_its_group_is_used_up(cluster, faulty, site):
 def pgid_cluster(prefix, scratch, kind, only_pmi2x):
     options = ["--slurm-conf-line", "ProctrackType=proctrack/pgid"]
     one = Cluster(prefix, scratch / "pgid", kind, 5, options)
-    one.up()
-    yield one
-    one.down()
+    yield from one.while_up()
 
 
 @pytest.fixture(params=["of the session", "pgid"])
@@ -350,9 +348,7 @@ def own(prefix, scratch, kind, only_pmi2x):
         pytest.skip("needs a mount that nobody else sees")
     one.program, one.agents_file = program, private / "pmi2x-agent"
     one.topologys_file = private / "pmi2x-topology"
-    one.up()
-    yield one
-    one.down()
+    yield from one.while_up()
 
 
 @contextlib.contextmanager

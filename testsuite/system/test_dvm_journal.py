@@ -162,13 +162,19 @@ def test_a_full_disk(dvm, env, journal, tmp_path):
     assert ends(journal) == dict.fromkeys(range(1, 12), 1)
 
 
-def test_a_damaged_journal(dvm, env, journal):
+def damage(dvm, env, journal):
+    """Damages the first end of nine tasks, and cuts a record; where, and what is left."""
     dvm("submit", "--wait", "--array", "1-9", "true").ok()
     kill_head(env)
     at = next(at for kind, _, at in records(journal) if kind == END)
     data = bytearray(journal.read_bytes())
     data[at + 30] ^= 1
     journal.write_bytes(data + b"_DVJ of a record that was cut")
+    return at, data
+
+
+def test_a_damaged_journal(dvm, env, journal):
+    at, data = damage(dvm, env, journal)
     result = resume(dvm, journal)
     result.says(f"bytes at offset {at} are damaged")
     result.says(f"cut off at offset {len(data)}")
@@ -238,12 +244,7 @@ def test_a_report_as_csv(dvm, journal):
 
 
 def test_a_report_of_a_damaged_journal(dvm, env, journal):
-    dvm("submit", "--wait", "--array", "1-9", "true").ok()
-    kill_head(env)
-    at = next(at for kind, _, at in records(journal) if kind == END)
-    data = bytearray(journal.read_bytes())
-    data[at + 30] ^= 1
-    journal.write_bytes(data + b"_DVJ of a record that was cut")
+    at, data = damage(dvm, env, journal)
     result = dvm("report", "--json", journal.parent).failed()
     result.says(f"bytes at offset {at} are damaged")
     result.says(f"cut off at offset {len(data)}")

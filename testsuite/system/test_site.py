@@ -60,11 +60,7 @@ def site_cluster(request, prefix, kind, site, place):
 
 @pytest.fixture
 def cluster(site_cluster):
-    yield site_cluster
-    left = site_cluster.wait_until_clean()
-    if left:
-        site_cluster.cancel_all()
-    assert not left, f"left behind: {left}"
+    yield from site_cluster.left_clean()
 
 
 @pytest.fixture

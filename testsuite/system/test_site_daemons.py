@@ -25,9 +25,7 @@ def own(prefix, scratch, kind, only_pmi2x):
     cluster = Cluster(prefix, scratch / "site", kind, 5)
     cluster.options = options
     cluster.plugin = plugins / "mpi_pmi2x.so"
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 @pytest.fixture

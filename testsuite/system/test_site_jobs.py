@@ -35,9 +35,7 @@ def own(prefix, scratch, kind, only_pmi2x):
     auth = f"AuthInfo=socket={path}/run/munge.socket,cred_expire=5"
     options = [w for l in [auth, *LINES] for w in ("--slurm-conf-line", l)]
     cluster = Cluster(prefix, path, kind, 5, options)
-    cluster.up()
-    yield cluster
-    cluster.down()
+    yield from cluster.while_up()
 
 
 class Job:

@@ -68,11 +68,7 @@ def confined_cluster(prefix, kind, place, home):
 
 @pytest.fixture
 def cluster(confined_cluster):
-    yield confined_cluster
-    left = confined_cluster.wait_until_clean()
-    if left:
-        confined_cluster.cancel_all()
-    assert not left, f"left behind: {left}"
+    yield from confined_cluster.left_clean()
 
 
 @pytest.fixture(scope="module")
