@@ -74,7 +74,7 @@ def test_threads_that_share_cores_have_a_remedy(cluster, threads):
 def test_progress_thread_is_named(cluster, threads):
     cores = len(os.sched_getaffinity(0))
     env = {**REPORT, "MPICH_ASYNC_PROGRESS": "1", "OMP_NUM_THREADS": str(cores)}
-    result = cluster.srun("-N1", "-n1", threads, env=env).ok()
+    result = cluster.srun("-N1", "-n1", f"-c{cores}", threads, env=env).ok()
     says(reports(result)["n1"], "1 progress thread of MPI", "progress has no core of its own")
 
 
