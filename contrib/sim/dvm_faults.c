@@ -14,6 +14,10 @@ static void lose_node(struct dvm_sim *s, struct sim_dvm_node *n)
 	if (!n->node)
 		return; /* its head is lost, too */
 	sim_node_die(n);
+	if (n->head->tree)
+		sim_tree_node_lost(n);
+	if (n->head->tree && n->parent != TREE_HEAD)
+		return;
 	f = dvm_frame_new(s, n->head->number, n->position, NULL, 0);
 	if (f)
 		f->lost = true;

@@ -33,7 +33,10 @@ static void node_send(void *arg, uint32_t position, const void *data, size_t len
 	struct sim_head *h = arg;
 
 	h->cost += cost_of(h, data, len);
-	dvm_frames_add(&h->out, dvm_frame_new(h->sim, h->members[position], 0, data, len));
+	if (h->tree && tree_head_send(h->tree, position, data, len))
+		dvm_sim_fail(h->sim, "not enough memory");
+	if (!h->tree)
+		dvm_frames_add(&h->out, dvm_frame_new(h->sim, h->members[position], 0, data, len));
 }
 
 static void node_break(void *arg, uint32_t position, const char *why)
@@ -105,7 +108,7 @@ int sim_head_begin(struct sim_head *h)
 	if (dvm_head_create(&h->head, &options, &ops, h, NULL))
 		return dvm_sim_fail(h->sim, "not enough memory");
 	dvm_head_client_opened(h->head, CLIENT);
-	return 0;
+	return sim_tree_head_begin(h);
 }
 
 static int make(struct dvm_sim *s, struct sim_head *h, uint32_t number)
@@ -175,6 +178,7 @@ void sim_head_die(struct sim_head *h)
 {
 	add_traffic(h, &h->sim->traffic);
 	dvm_head_destroy(h->head);
+	sim_tree_head_end(h);
 	h->head = NULL;
 	h->life++;
 	h->ready = false;
@@ -190,6 +194,7 @@ void sim_heads_free(struct dvm_sim *s)
 
 		if (h->head)
 			dvm_head_destroy(h->head);
+		sim_tree_head_end(h);
 		drop(&h->in);
 		drop(&h->out);
 		drop(&h->lines);
@@ -230,16 +235,21 @@ void sim_head_take(struct dvm_sim *s, struct dvm_frame *f)
 	dvm_sim_add(s, s->now, EVENT_DVM_HEAD, h->number);
 }
 
-/* Each node's first message costs the handshake, each end of a part is counted. */
-static sim_time input_cost(const struct dvm_params *p, const struct dvm_frame *f)
+/*
+ * A node that comes costs a handshake, or, if it comes through a relay, less. Each end of a
+ * part is counted.
+ */
+static sim_time input_cost(const struct sim_head *h, const void *data, size_t len)
 {
+	const struct dvm_params *p = &h->sim->scenario->dvm;
 	struct dvm_msg m;
 	struct cursor c;
 	sim_time cost = 0;
 
-	cursor_init(&c, f->data, f->len);
+	cursor_init(&c, data, len);
 	while (cursor_left(&c) && !dvm_msg_unpack(&c, &m))
-		cost += m.type == DVM_REGISTER ? p->connect : m.type == DVM_ENDED ? p->end : 0;
+		cost += m.type == DVM_REGISTER ? (h->tree ? p->enter : p->connect) :
+			m.type == DVM_ENDED ? p->end : 0;
 	return cost;
 }
 
@@ -258,6 +268,12 @@ static struct dvm_time clock_of(const struct sim_head *h)
 	return dvm_sim_time(dvm_sim_core_free(h->sim) + h->cost);
 }
 
+void sim_head_node_says(struct sim_head *h, uint32_t position, const void *data, size_t len)
+{
+	h->cost += input_cost(h, data, len);
+	dvm_head_node_input(h->head, position, data, len, clock_of(h));
+}
+
 static void input(struct sim_head *h, const struct dvm_frame *f)
 {
 	const struct dvm_params *p = &h->sim->scenario->dvm;
@@ -265,11 +281,13 @@ static void input(struct sim_head *h, const struct dvm_frame *f)
 	if (f->from == DVM_FROM_CLIENT) {
 		dvm_json_request(h->head, CLIENT, f->data, f->len, clock_of(h));
 		h->cost += p->submit * (sim_time)tasks_in(f);
+	} else if (h->tree) {
+		h->cost += f->opens ? p->connect : 0;
+		sim_tree_head_input(h, f, dvm_sim_core_free(h->sim) + h->cost);
 	} else if (f->lost) {
 		dvm_head_node_lost(h->head, f->from, "the node is lost", clock_of(h));
 	} else {
-		h->cost += input_cost(p, f);
-		dvm_head_node_input(h->head, f->from, f->data, f->len, clock_of(h));
+		sim_head_node_says(h, f->from, f->data, f->len);
 	}
 }
 
@@ -314,7 +332,11 @@ static bool becomes_ready(struct sim_head *h)
 static void ask_for_turn(struct sim_head *h)
 {
 	uint64_t ms = h->ready ? dvm_head_deadline(h->head) : UINT64_MAX;
-	sim_time at = sim_time_of((double)SIM_MS * ((double)ms - (double)dvm_sim_time(0).ms));
+	uint64_t tree = h->tree ? tree_head_deadline(h->tree) : UINT64_MAX;
+	sim_time at;
+
+	ms = tree < ms ? tree : ms;
+	at = sim_time_of((double)SIM_MS * ((double)ms - (double)dvm_sim_time(0).ms));
 
 	if (ms == UINT64_MAX)
 		return;
@@ -330,8 +352,8 @@ static void work(struct sim_head *h)
 {
 	struct dvm_sim *s = h->sim;
 	struct dvm_frame *f;
+	bool begins, tells;
 	sim_time at;
-	bool begins;
 
 	h->cost = 0;
 	h->is_due = false;
@@ -341,9 +363,12 @@ static void work(struct sim_head *h)
 	}
 	begins = becomes_ready(h);
 	dvm_head_turn(h->head, clock_of(h));
+	tells = h->tree && sim_tree_head_turn(h);
 	at = dvm_sim_spend(s, s->now, h->cost, true);
 	send(h, at + s->scenario->dvm.latency, &h->out, EVENT_DVM_TO_NODE);
 	send(h, at + s->scenario->dvm.latency, &h->lines, EVENT_DVM_TO_CLIENT);
+	if (tells)
+		sim_tree_tell(h, at);
 	ask_for_turn(h);
 	h->busy = true; /* until it has done this */
 	dvm_sim_add(s, at, EVENT_DVM_HEAD, h->number);

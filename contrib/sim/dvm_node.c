@@ -43,6 +43,12 @@ static void spend(struct sim_dvm_node *n, sim_time cost, bool urgent)
 	n->free = dvm_sim_spend(n->sim, n->free, sim_time_of((double)cost * n->factor), urgent);
 }
 
+void sim_node_spend(struct sim_dvm_node *n, sim_time cost)
+{
+	if (cost)
+		spend(n, cost, true);
+}
+
 /* A process is a sleep: its first argument is the time for which it runs, in seconds. */
 static sim_time time_of(const struct dvm_launch *l)
 {
@@ -123,6 +129,10 @@ static void node_send(void *arg, const void *data, size_t len)
 	struct sim_dvm_node *n = arg;
 	struct dvm_sim *s = n->sim;
 
+	if (n->tree) {
+		sim_tree_node_send(n, data, len);
+		return;
+	}
 	dvm_sim_send(s, n->free + s->scenario->dvm.latency, EVENT_DVM_TO_HEAD,
 		     dvm_frame_new(s, n->head->number, n->position, data, len));
 }
@@ -194,16 +204,23 @@ static bool is_for(const struct sim_dvm_node *n, struct dvm_frame *f)
 	return false;
 }
 
-static sim_time parts_in(const struct dvm_frame *f)
+static sim_time parts_in(const void *data, size_t len)
 {
 	struct dvm_msg m;
 	struct cursor c;
 	sim_time n = 0;
 
-	cursor_init(&c, f->data, f->len);
+	cursor_init(&c, data, len);
 	while (cursor_left(&c) && !dvm_msg_unpack(&c, &m))
 		n += m.type == DVM_LAUNCH;
 	return n;
+}
+
+void sim_node_head_says(struct sim_dvm_node *n, const void *data, size_t len)
+{
+	spend(n, parts_in(data, len) * n->sim->scenario->dvm.take, true);
+	if (dvm_node_input(n->node, data, len, dvm_sim_time(n->free)))
+		dvm_sim_fail(n->sim, "node %u cannot take a message", n->number);
 }
 
 void sim_node_take(struct dvm_sim *s, struct dvm_frame *f)
@@ -213,9 +230,10 @@ void sim_node_take(struct dvm_sim *s, struct dvm_frame *f)
 	if (!is_for(n, f))
 		return;
 	begin(n);
-	spend(n, parts_in(f) * s->scenario->dvm.take, true);
-	if (dvm_node_input(n->node, f->data, f->len, dvm_sim_time(n->free)))
-		dvm_sim_fail(s, "node %u cannot take a message", f->to);
+	if (n->tree)
+		sim_tree_node_take(n, f);
+	else
+		sim_node_head_says(n, f->data, f->len);
 	free(f);
 	turn(n);
 }
@@ -278,6 +296,8 @@ int sim_node_begin(struct sim_dvm_node *n)
 	begin(n);
 	if (dvm_node_create(&n->node, &ops, n))
 		return dvm_sim_fail(n->sim, "not enough memory");
+	if (sim_tree_node_begin(n))
+		return -1;
 	dvm_node_register(n->node, &r);
 	turn(n);
 	return 0;
@@ -296,6 +316,7 @@ void sim_node_die(struct sim_dvm_node *n)
 	for (uint32_t i = 0; i < s->nprocesses; i++)
 		s->running -= is_running(&s->processes[i], n);
 	dvm_node_destroy(n->node);
+	sim_tree_node_end(n);
 	n->node = NULL;
 	n->life++;
 }
@@ -328,8 +349,10 @@ int sim_nodes_make(struct dvm_sim *s)
 
 void sim_nodes_free(struct dvm_sim *s)
 {
-	for (uint32_t i = 0; s->nodes && i < s->nnodes; i++)
+	for (uint32_t i = 0; s->nodes && i < s->nnodes; i++) {
+		sim_tree_node_end(&s->nodes[i]);
 		if (s->nodes[i].node)
 			dvm_node_destroy(s->nodes[i].node);
+	}
 	free(s->nodes);
 }

@@ -235,6 +235,9 @@ static void handle(struct dvm_sim *s, const struct event *e)
 	case EVENT_DVM_FOLLOWS:
 		sim_head_follows(s, e->a);
 		break;
+	case EVENT_DVM_FLUSH:
+		sim_tree_node_flush(s, e->a);
+		break;
 	case EVENT_DVM_TURN:
 		sim_node_turn(s, e->a);
 		break;

@@ -7,6 +7,7 @@
  *   dvm_sim.c     making it, the loop
  *   dvm_head.c    hosts of heads
  *   dvm_node.c    hosts of nodes, and their processes
+ *   dvm_tree.c    their tree of control
  *   dvm_client.c  the client
  *   dvm_faults.c  nodes and heads that are lost, heads that go on with a journal
  */
@@ -15,6 +16,8 @@
 #include "dvm/core/head.h"
 #include "dvm/core/node.h"
 #include "dvm/core/share.h"
+#include "dvm/core/tree_head.h"
+#include "dvm/core/tree_node.h"
 #include "libutil/buf.h"
 #include "events.h"
 #include "scenario.h"
@@ -25,9 +28,12 @@
 /* Bytes on their way: messages, or a line of JSON. */
 struct dvm_frame {
 	uint32_t to;   /* number of the head or node */
-	uint32_t from; /* to a head: position of the node, or DVM_FROM_CLIENT */
+	uint32_t from; /* to a head: position of the node, or DVM_FROM_CLIENT; to a node in
+	                  a tree: the link, RELAY_UP or a child */
 	uint32_t life; /* of the receiver, when it was sent: a later one does not get it */
-	bool lost;     /* to a head, in place of bytes: the node is lost */
+	bool lost;     /* in place of bytes: the other end of the link is lost */
+	bool opens;    /* the first one over a link of a tree */
+	bool told;     /* in place of bytes: addresses of nodes that may have children */
 	size_t len;
 	struct dvm_frame *next;
 	_Alignas(8) char data[];
@@ -57,6 +63,9 @@ struct sim_head {
 	sim_time due;            /* EVENT_DVM_DUE is to come; SIM_TIME_MAX: none */
 	bool is_due;             /* it came while the head was busy */
 	sim_time cost;           /* of this turn so far */
+	struct tree_head *tree;  /* NULL: a star */
+	uint32_t relays;         /* nodes that are to have children */
+	bool told;               /* ... have registered, and the others get their addresses */
 	struct buf journal;      /* if it writes one */
 	struct journal_chain chain;
 	/* ---- the client's view ---- */
@@ -79,6 +88,11 @@ struct sim_dvm_node {
 	struct sim_head *head;
 	sim_time free;             /* when its daemon is */
 	sim_time turn;             /* EVENT_DVM_TURN is to come; SIM_TIME_MAX: none */
+	struct tree_node *tree;    /* NULL: a star, or it is lost */
+	uint32_t parent;           /* in the tree: position, or TREE_HEAD */
+	bool opens;                /* it has sent nothing to that parent yet */
+	bool flushes;              /* EVENT_DVM_FLUSH is to come */
+	sim_time sent_at;          /* when the bundles of this flush leave */
 	char name[SCENARIO_NAME_MAX + 16];
 };
 
@@ -189,6 +203,35 @@ void sim_head_die(struct sim_head *h);
 /* Another head, for the nodes that live. 0, or -1 with s->error. */
 int sim_head_begin(struct sim_head *h);
 
+/* A node's messages have come to its head. */
+void sim_head_node_says(struct sim_head *h, uint32_t position, const void *data, size_t len);
+
+/* Bytes of one address (head/head_tree.c). */
+#define SIM_TREE_ADDRESS_BYTES 36
+
+/* The tree of a head that begins, if it has one. 0, or -1 with s->error. */
+int sim_tree_head_begin(struct sim_head *h);
+void sim_tree_head_end(struct sim_head *h);
+/* A frame of a node; the time is the head's. */
+void sim_tree_head_input(struct sim_head *h, const struct dvm_frame *f, sim_time at);
+/* After a turn of the head. True: sim_tree_tell is to follow. */
+bool sim_tree_head_turn(struct sim_head *h);
+/* From then on the addresses of relays go to the other nodes. */
+void sim_tree_tell(struct sim_head *h, sim_time at);
+int sim_tree_node_begin(struct sim_dvm_node *n);
+void sim_tree_node_end(struct sim_dvm_node *n);
+/* A node has been lost: its neighbours notice. */
+void sim_tree_node_lost(struct sim_dvm_node *n);
+void sim_tree_node_send(struct sim_dvm_node *n, const void *data, size_t len);
+void sim_tree_node_take(struct sim_dvm_node *n, const struct dvm_frame *f);
+/* The node has something to send when it is free. */
+void sim_tree_node_changed(struct sim_dvm_node *n);
+void sim_tree_node_flush(struct dvm_sim *s, uint32_t node);
+
+/* The daemon of a node works for this time. */
+void sim_node_spend(struct sim_dvm_node *n, sim_time cost);
+/* Messages of the head have come to a node. */
+void sim_node_head_says(struct sim_dvm_node *n, const void *data, size_t len);
 int sim_nodes_make(struct dvm_sim *s);
 /* The daemon of a node starts, and registers with its head. 0, or -1 with s->error. */
 int sim_node_begin(struct sim_dvm_node *n);

@@ -23,6 +23,7 @@ enum event_type {
 	EVENT_DVM_READY,     /* a: a head, of which all nodes have registered */
 	EVENT_DVM_FAULT,     /* a: index of a fault of the scenario */
 	EVENT_DVM_FOLLOWS,   /* a: a head, which goes on with the journal */
+	EVENT_DVM_FLUSH,     /* a: a node in a tree, which sends what has come up */
 	EVENT_DVM_TURN,      /* a: a node, which has something to do at this time */
 	EVENT_DVM_EXIT,      /* a: a process of a node, which ends */
 };

@@ -15,7 +15,8 @@ libsimdvm_la_SOURCES = \
 	contrib/sim/dvm_faults.c \
 	contrib/sim/dvm_head.c \
 	contrib/sim/dvm_node.c \
-	contrib/sim/dvm_sim.c contrib/sim/dvm_sim.h
+	contrib/sim/dvm_sim.c contrib/sim/dvm_sim.h \
+	contrib/sim/dvm_tree.c
 libsimdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 pkglibexec_PROGRAMS += contrib/sim/pmi2x-sim-run

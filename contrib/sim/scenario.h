@@ -127,7 +127,11 @@ struct dvm_params {
 	uint64_t cores;       /* shared by all heads and nodes; 0: each has its own */
 	sim_time detect;      /* until a head notices that a node is lost */
 	sim_time latency;     /* of a message, or a line of a client */
+	uint64_t width;       /* of the tree of control; 0: a star */
+	sim_time relay;       /* work of a node: for what it relays for another */
+	uint64_t input;       /* bytes a second, of addresses to all nodes */
 	sim_time connect;     /* work of the head: for a node that comes, */
+	sim_time enter;       /* ... through a relay, */
 	sim_time submit;      /* for a task of a request, */
 	sim_time place, end;  /* for a part of a task that is launched, that has ended */
 	sim_time take;        /* work of a node: for a part that is to be launched, */

@@ -52,6 +52,32 @@ one=$(ttx "$tmp/a")
 is_at_most "$(ttx --set dvms=4 "$tmp/a")" 1.05 "$one" || fail "4 DVMs"
 is_at_most "$(ttx --set dvms=16 "$tmp/a")" 1.10 "$one" || fail "16 DVMs"
 
+# A tree of control schedules as a star does, and its nodes are up sooner.
+is_at_most "$(ttx --set width=2 "$tmp/a")" 1.001 "$one" || fail "a tree of width 2"
+cat >"$tmp/up" <<'END'
+[dvm]
+nodes = 16384
+slots = 4
+[workload]
+tasks = 1 ranks 16384 nodes 16384 time 1s
+END
+up() {
+	"$sim" -q --set width="$1" "$tmp/up" | awk '/^up,/ { print $(NF - 1) }'
+}
+is_at_most "$(up 128)" 0.1 "$(up 0)" || fail "a tree is not up in a tenth of a star's time"
+
+# Inner nodes that are lost cost no task, also of the nodes below them.
+cat "$tmp/a" - >"$tmp/lost" <<'END'
+[faults]
+node = 0 at 100s
+node = 2 at 100s
+node = 6 at 700s
+END
+for width in 0 2; do
+	"$sim" -q --set width=$width "$tmp/lost" >"$out" || fail "lost nodes, width $width"
+	grep -q "tasks that failed  *0$" "$out" || fail "tasks failed with width $width"
+done
+
 # The same scenario gives the same bytes.
 "$sim" -q --set dvms=4 --csv - "$tmp/a" >"$tmp/one"
 "$sim" -q --set dvms=4 --csv - "$tmp/a" >"$tmp/two"

@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 
-from dvms import dvm, env, living, status, there, wait_until
+from dvm_network import Network, check_allowed
+from dvms import dvm, env, in_allocation, living, status, there, wait_until
 
 __all__ = ["dvm", "env", "there"]
 
@@ -96,30 +97,40 @@ def check_report(report, count):
     return tasks
 
 
-@pytest.mark.parametrize("names", [["pmi2x-dvmd"], ["pmi2x-dvmd", "pmi2x-dvm-zygot"]])
-def test_inner_daemons_that_are_killed_cost_their_own_nodes_only(
-    up, env, prefix, tmp_path, names
-):
+def kill_inner(up, env, prefix, tmp_path, nodes, width, inner, names):
     """Each task ends once; tasks of other nodes are not started again."""
-    dvm, report, go = up(40, 3), tmp_path / "report", tmp_path / "go"
-    runs = tmp_path / "runs"
-    work = f"echo $PMI2X_DVM_TASK >> {runs}; until [ -e {go} ]; do sleep 0.2; done"
-    client = start_tasks(prefix, env, report, 80, work)
-    wait_until(lambda: status(dvm)["running"] == 80)
-    inner = [0, 4, 5]  # children of the head, and of node 0
+    dvm, report, go = up(nodes, width), tmp_path / "report", tmp_path / "go"
+    runs, tasks = tmp_path / "runs", 2 * nodes
+    work = f"echo $PMI2X_DVM_TASK >> {runs}; until [ -e {go} ]; do sleep 1; done"
+    client = start_tasks(prefix, env, report, tasks, work)
+    wait_until(lambda: status(dvm)["running"] == tasks, 120)
     found = [processes(env, name) for name in names]
     for position in inner:
         for pids in found:
             with contextlib.suppress(ProcessLookupError):  # it ends with its daemon
                 os.kill(pids[position], signal.SIGKILL)
-    wait_until(lambda: states(dvm).count("lost") == 3, 60)
-    assert states(dvm).count("up") == 37
+    wait_until(lambda: states(dvm).count("lost") == len(inner), 60)
+    assert states(dvm).count("up") == nodes - len(inner)
     go.touch()
-    assert client.wait(120) == 0
-    tasks = check_report(report, 80)
-    assert sum(t["instance"] for t in tasks) == 6
-    assert len(runs.read_text().split()) == 86
-    run_on_all(dvm, 37)
+    assert client.wait(300) == 0
+    again = 2 * len(inner)
+    assert sum(t["instance"] for t in check_report(report, tasks)) == again
+    assert len(runs.read_text().split()) == tasks + again
+    run_on_all(dvm, nodes - len(inner))
+
+
+@pytest.mark.parametrize("names", [["pmi2x-dvmd"], ["pmi2x-dvmd", "pmi2x-dvm-zygot"]])
+def test_inner_daemons_that_are_killed_cost_their_own_nodes_only(
+    up, env, prefix, tmp_path, names
+):
+    """Two of them are children of the third."""
+    kill_inner(up, env, prefix, tmp_path, 40, 3, [0, 4, 5], names)
+
+
+@pytest.mark.wide
+def test_inner_daemons_of_256_nodes_are_killed(up, env, prefix, tmp_path):
+    """On all inner levels: children of the head, and a child and a grandchild of one."""
+    kill_inner(up, env, prefix, tmp_path, 256, 4, [0, 2, 5, 24, 50], ["pmi2x-dvmd"])
 
 
 def test_short_tasks_while_inner_daemons_are_killed(up, env, prefix, tmp_path):
@@ -154,3 +165,61 @@ def test_head_that_is_killed_takes_all_daemons_along(up, env):
     up(15, 2)
     os.kill(head_of(env), signal.SIGKILL)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+ALLOCATION = """
+pmi2x-dvm up --width 1 || exit
+pmi2x-dvm run -N4 -n4 {program}
+pmi2x-dvm down
+"""
+
+
+def test_tree_in_an_allocation(cluster, prefix, tmp_path, hello):
+    """srun passes its standard input on as it comes."""
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    result = in_allocation(
+        cluster, prefix, base, "-N4", "bash", "-c", ALLOCATION.format(program=hello)
+    ).ok()  # fmt: skip
+    assert "size 4 " in result.stdout
+    assert not living(base)
+
+
+# As srun: each process has a number, and gets the standard input as it comes.
+LAUNCHER = """#!/bin/bash
+all=()
+for n in $(cat $0.nodes); do
+    mkfifo $0.$n
+    all+=($0.$n)
+    SLURM_PROCID=$n SLURMD_NODENAME=n$n ip netns exec {name}-n$n "$@" < $0.$n &
+done
+tee "${{all[@]}}" > /dev/null
+wait
+"""
+
+
+@pytest.fixture
+def network(prefix, tmp_path):
+    check_allowed()
+    with Network(prefix, tmp_path, nodes=5) as network:
+        network.launcher.write_text(LAUNCHER.format(name=network.name))
+        yield network
+
+
+def test_children_of_a_daemon_that_hangs_go_to_the_head(network):
+    """n2 and n3 are children of n0, which costs its own node only."""
+    network.up("--width", "2")
+    hanging = network.daemon_of(0)
+    os.kill(hanging, signal.SIGSTOP)
+    wait_until(lambda: network.state(0) == "lost", 60)
+    os.kill(hanging, signal.SIGCONT)
+    assert [network.state(n) for n in (1, 2, 3, 4)] == ["up"] * 4
+    network("run", "-N", "4", "-n", "4", "true").ok()
+
+
+def test_children_of_a_node_that_is_cut_off_go_to_the_head(network):
+    network.up("--width", "2")
+    network.link(0, "down")
+    wait_until(lambda: network.state(0) == "lost", 60)
+    assert [network.state(n) for n in (1, 2, 3, 4)] == ["up"] * 4
+    network("run", "-N", "4", "-n", "4", "true").ok()

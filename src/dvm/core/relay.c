@@ -173,6 +173,7 @@ void dvm_relay_put(struct dvm_relay *r, uint32_t link, const struct bundle_item 
 		r->ops.fail(r->arg, link);
 		return;
 	}
+	r->items++;
 	if (!l->has_items)
 		DL_APPEND(r->ready, l);
 	l->has_items = true;

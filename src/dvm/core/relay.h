@@ -36,6 +36,7 @@ struct dvm_relay {
 	struct relay_link *links;  /* by name */
 	struct relay_link *ready;  /* those with items */
 	struct relay_route *routes; /* by position of the node */
+	uint64_t items; /* that it has put into bundles */
 };
 
 void dvm_relay_init(struct dvm_relay *r, uint32_t self, const struct dvm_relay_ops *ops, void *arg);
