@@ -21,7 +21,8 @@ def up(dvm, env):
     """Start a DVM of this many nodes, which leaves nothing behind."""
 
     def start(nodes, width, *options):
-        dvm("up", "--local", str(nodes), "--slots", "2", "--width", str(width), *options).ok()
+        tree = ["--width", str(width)] if width is not None else []
+        dvm("up", "--local", str(nodes), "--slots", "2", *tree, *options).ok()
         return dvm
 
     yield start
@@ -128,6 +129,13 @@ def test_inner_daemons_that_are_killed_cost_their_own_nodes_only(
 
 
 @pytest.mark.wide
+def test_tree_is_the_default_of_many_nodes(up, env):
+    dvm = up(513, None)
+    wait_until(lambda: links_of(head_of(env)) == 23)
+    run_on_all(dvm, 513)
+
+
+@pytest.mark.wide
 def test_inner_daemons_of_256_nodes_are_killed(up, env, prefix, tmp_path):
     """On all inner levels: children of the head, and a child and a grandchild of one."""
     kill_inner(up, env, prefix, tmp_path, 256, 4, [0, 2, 5, 24, 50], ["pmi2x-dvmd"])
@@ -165,6 +173,22 @@ def test_head_that_is_killed_takes_all_daemons_along(up, env):
     up(15, 2)
     os.kill(head_of(env), signal.SIGKILL)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_tasks_outlive_the_head_of_a_tree(up, env, tmp_path):
+    """The next head has links to all nodes."""
+    journal, go = tmp_path / "journal", tmp_path / "go"
+    orphan = ["--orphan", "60"]
+    dvm = up(15, 2, "--journal", journal, *orphan)
+    dvm("submit", "--array", "1-30", "sh", "-c", f"until [ -e {go} ]; do sleep 0.2; done").ok()
+    wait_until(lambda: status(dvm)["running"] == 30)
+    os.kill(head_of(env), signal.SIGKILL)
+    wait_until(lambda: read_log(env).count("waiting 60 s for another") == 15)
+    dvm("up", "--local", "15", "--slots", "2", "--resume", journal, *orphan).ok()
+    assert status(dvm)["running"] == 30
+    assert links_of(head_of(env)) >= 15
+    go.touch()
+    dvm("wait").ok().says("30 done")
 
 
 ALLOCATION = """

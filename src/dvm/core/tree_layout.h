@@ -9,6 +9,23 @@
 #include <stdint.h>
 
 #define TREE_HEAD UINT32_MAX /* position of the head */
+#define TREE_STAR_MAX 512    /* nodes: more are a tree if the user does not say */
+
+/*
+ * The width where the user does not say: 0 for few nodes, else the root of their number.
+ * With a wider tree the head has more links; with a narrower one all nodes get the addresses
+ * of more relays.
+ */
+static inline uint32_t tree_default_width(uint32_t nodes)
+{
+	uint32_t width = 1;
+
+	if (nodes <= TREE_STAR_MAX)
+		return 0;
+	while ((uint64_t)width * width < nodes)
+		width++;
+	return width;
+}
 
 /* The parent of the node at a position, or TREE_HEAD. */
 static inline uint32_t tree_parent(uint32_t position, uint32_t width)

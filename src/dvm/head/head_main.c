@@ -356,7 +356,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 	int option;
 
 	*s = (struct settings){
-		.main = { .slots = "core", .gpus = "found", .preload = "", .grace_ms = GRACE_MS,
+		.main = { .width = WIDTH_DEFAULT, .slots = "core", .gpus = "found", .preload = "", .grace_ms = GRACE_MS,
 			   .within_ms = WITHIN_MS },
 		.head = {
 			.build = PMI2X_BUILD,

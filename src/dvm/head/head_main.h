@@ -36,13 +36,15 @@
 #include "libio/loop.h"
 #include "libio/strangers.h"
 
+#define WIDTH_DEFAULT UINT32_MAX /* by the number of nodes */
+
 struct head_options {
 	const char *name;
 	const char *dir;        /* exists, the user's alone; it goes with the head */
 	const char *lock;       /* a descriptor's number that has its lock (rundir.h) */
 	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
-	uint32_t width;         /* of the tree of control; 0: a star */
+	uint32_t width;         /* of the tree of control; 0: a star; WIDTH_DEFAULT */
 	uint32_t relative;      /* of the job's nodes, the first that is this one's */
 	bool ends;              /* with its last client */
 	bool share;             /* other DVMs of the job may be on its nodes */

@@ -73,13 +73,23 @@ static void on_fail(void *arg, uint32_t link)
 
 /* ---- life ---- */
 
+/* A launcher may read its standard input to the end before it starts any daemon. */
+static uint32_t choose_width(const struct head_main *h)
+{
+	if (h->norphans)
+		return 0;
+	if (h->options.width != WIDTH_DEFAULT)
+		return h->options.width;
+	return h->options.launcher ? 0 : tree_default_width(h->options.nodes);
+}
+
 int head_tree_open(struct head_main *h)
 {
 	static const struct tree_head_ops ops = {
 		.send = on_send, .attached = on_attached, .input = on_input,
 		.lost = on_lost, .fail = on_fail,
 	};
-	uint32_t width = h->norphans ? 0 : h->options.width;
+	uint32_t width = choose_width(h);
 	uint32_t relays = width ? tree_relays(h->options.nodes, width) : 0;
 
 	h->welcome.width = relays ? width : 0;

@@ -38,6 +38,7 @@ struct dvmd_tree {
 	uv_timer_t late;       /* of leaving; or the loop goes on at once */
 	bool lost;             /* the link d->head has ended, with this error */
 	int error;
+	bool refused;          /* ... before this node had attached by it */
 	bool parent_leaves;
 	bool open;
 	void (*left)(struct dvmd *d); /* not NULL: leaving */
@@ -90,6 +91,7 @@ static void on_parent_end(void *arg, struct link *l, int error)
 		return;
 	}
 	d->head = NULL;
+	t->refused = t->node.state != TREE_ATTACHED;
 	tree_node_down(&t->node);
 	t->lost = true;
 	t->error = error;
@@ -165,12 +167,12 @@ static uint32_t behind_parent(const struct dvmd_tree *t)
 	return t->count;
 }
 
-/* The parent is lost. */
+/* The parent is lost; or it takes no children, as one whose head is lost. */
 static void find_parent(struct dvmd *d)
 {
 	d->begun_ms = uv_now(loop_uv(d->loop));
 	d->try_again = false;
-	dvmd_tree_connect(d);
+	connect_from(d, d->tree->refused ? behind_parent(d->tree) : 0);
 }
 
 static void on_next_turn(uv_timer_t *timer)

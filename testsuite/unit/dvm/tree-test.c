@@ -451,6 +451,18 @@ TEST(each_node_but_the_last_level_has_width_children)
 		}
 }
 
+TEST(default_tree_has_two_levels)
+{
+	assert_int_equal(tree_default_width(1), 0);
+	assert_int_equal(tree_default_width(TREE_STAR_MAX), 0);
+	assert_int_equal(tree_default_width(2048), 46);
+	for (uint32_t nodes = TREE_STAR_MAX + 1; nodes < 20000; nodes += 7) {
+		uint32_t width = tree_default_width(nodes);
+
+		assert_true(tree_relays(nodes, width) <= width);
+	}
+}
+
 TEST(messages_cross_all_levels)
 {
 	struct bed *b = open_bed(30, 2);
