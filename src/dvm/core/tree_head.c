@@ -339,15 +339,29 @@ void tree_head_init(struct tree_head *t, const struct tree_head_ops *ops, void *
 	dvm_relay_init(&t->relay, TREE_HEAD, &relay_ops, t);
 }
 
+static void drop_member(struct tree_head *t, struct tree_member *m)
+{
+	set_state(t, m, MEMBER_LOST);
+	HASH_DEL(t->members, m);
+	session_free(&m->session);
+	free(m->why);
+	free(m);
+}
+
+void tree_head_forget(struct tree_head *t, uint32_t position)
+{
+	struct tree_member *m = find(t, position);
+
+	if (m)
+		drop_member(t, m);
+	dvm_relay_forget(&t->relay, position);
+}
+
 void tree_head_free(struct tree_head *t)
 {
 	struct tree_member *m, *next;
 
-	HASH_ITER(hh, t->members, m, next) {
-		HASH_DEL(t->members, m);
-		session_free(&m->session);
-		free(m->why);
-		free(m);
-	}
+	HASH_ITER(hh, t->members, m, next)
+		drop_member(t, m);
 	dvm_relay_free(&t->relay);
 }

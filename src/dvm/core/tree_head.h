@@ -65,6 +65,8 @@ void tree_head_parents(struct tree_head *t, uint32_t position,
  * it as lost.
  */
 void tree_head_end(struct tree_head *t, uint32_t position, const char *why);
+/* Forget a node: another daemon will have its position. */
+void tree_head_forget(struct tree_head *t, uint32_t position);
 /* True: the node is attached, or may attach again. */
 bool tree_head_has(const struct tree_head *t, uint32_t position);
 /* True: no node but its own is reached by a link. */

@@ -213,6 +213,8 @@ int head_tree_frame(struct head_main *h, uint32_t position, const struct payload
 void head_tree_send(struct head_main *h, uint32_t position, const void *data, size_t len);
 /* Tell a node to end. True: no other node is reached by its link. */
 bool head_tree_end(struct head_main *h, uint32_t position, const char *why);
+/* New daemons will have the positions from this one on, which others may have had. */
+void head_tree_forget(struct head_main *h, uint32_t first);
 /* True: there is a daemon at this position. */
 bool head_tree_has(const struct head_main *h, uint32_t position);
 /*

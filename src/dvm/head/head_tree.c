@@ -152,6 +152,12 @@ bool head_tree_end(struct head_main *h, uint32_t position, const char *why)
 	return tree_head_leads_nowhere(&h->tree->tree, position);
 }
 
+void head_tree_forget(struct head_main *h, uint32_t first)
+{
+	for (uint32_t i = first; i < dvm_head_positions(h->head); i++)
+		tree_head_forget(&h->tree->tree, i);
+}
+
 bool head_tree_has(const struct head_main *h, uint32_t position)
 {
 	return tree_head_has(&h->tree->tree, position);

@@ -473,6 +473,8 @@ int launch_more(void *head, uint32_t nodes, uint64_t job, const char *names)
 		return -EBUSY;
 	if (nodes_make_room(h, s.first + nodes))
 		return -ENOMEM;
+	if (h->tree)
+		head_tree_forget(h, s.first);
 	h->growing = true; /* a step that fails half-way is ended in the next turn */
 	h->grow_until = head_now(h).ms + h->options.within_ms;
 	h->log_at = lseek(STDERR_FILENO, 0, SEEK_END);

@@ -522,6 +522,30 @@ TEST(node_that_was_given_up_is_told_to_end_when_it_comes_back)
 	close_bed(b);
 }
 
+TEST(position_of_a_lost_daemon_can_have_another)
+{
+	struct bed *b = open_bed(6, 2);
+	struct host *h = &b->hosts[5];
+
+	settle(b);
+	tree_head_end(&b->head, 5, "it cannot join");
+	settle(b);
+	assert_true(h->lost);
+	assert_false(h->alive);
+	kill_node(b, h, true);
+	settle(b);
+	tree_head_forget(&b->head, 5);
+	tree_node_free(&h->tree);
+	open_host(b, 5);
+	reconnect(b, h);
+	send_up(h);
+	send_down(b, h);
+	settle(b);
+	assert_true(h->known && h->alive);
+	assert_all_came(b);
+	close_bed(b);
+}
+
 TEST(relay_that_moves_below_its_parent_takes_its_children_along)
 {
 	const struct tree_ancestor list[] = {
