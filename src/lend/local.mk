@@ -17,9 +17,5 @@ libpmi2x_lend_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 
 # Pure: the ledger of lent cores, which no program uses yet.
 noinst_LTLIBRARIES += liblendcore.la
-liblendcore_la_SOURCES = \
-	src/lend/core/arrivals.c src/lend/core/arrivals.h \
-	src/lend/core/atomics.h \
-	src/lend/core/ledger.c src/lend/core/ledger.h \
-	src/lend/core/shares.c src/lend/core/shares.h
+liblendcore_la_SOURCES = $(files_src_lend_core)
 liblendcore_la_CPPFLAGS = $(AM_CPPFLAGS)
