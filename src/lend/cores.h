@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of cores: counting, joining, and as text. */
-#ifndef PMI2X_LEND_CORES_H
-#define PMI2X_LEND_CORES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ void lend_cores_join(struct lend_cores *set, const struct lend_cores *other);
 void lend_cores_add(struct lend_cores *set, uint32_t core);
 /* As "0-3,8", in `size` bytes; a longer list ends with "...". `size` is 16 or more. */
 void lend_cores_text(const struct lend_cores *set, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The facts about a rank that decide whether its threads have cores. */
-#ifndef PMI2X_LEND_FACTS_H
-#define PMI2X_LEND_FACTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ typedef const char *lend_getenv(const char *name);
 
 /* Set `asked`, `progress`, `mpi_yields`, `wait` and `wait_ms`; `openmp` is set before. */
 void lend_facts_read_env(struct lend_facts *facts, lend_getenv *get);
-
-#endif

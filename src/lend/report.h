@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of PMI2X_LEND=report about the ranks of one node, as text. */
-#ifndef PMI2X_LEND_REPORT_H
-#define PMI2X_LEND_REPORT_H
+#pragma once
 
 #include "lend/facts.h"
 
@@ -11,5 +10,3 @@
  */
 char *lend_report(const struct lend_facts *facts, uint32_t n, uint32_t ranks,
 		  const char *node);
-
-#endif

@@ -9,8 +9,7 @@
 
    The program runs them in the order of the file (unit-main.c). One that has a main() of its
    own calls unit_run. */
-#ifndef PMI2X_UNIT_H
-#define PMI2X_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,5 +81,3 @@ void unit_end(void *object);
 /* Run all tests between set_up and tear_down, which may be NULL. Without a name they have the
    program's. Returns how many of them failed. */
 int unit_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down);
-
-#endif

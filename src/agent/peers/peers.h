@@ -18,8 +18,7 @@
  * All calls and callbacks are in the loop's thread. Calls never call back but where
  * it says so: what fails inside them is reported from the loop.
  */
-#ifndef PMI2X_PEERS_H
-#define PMI2X_PEERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -205,5 +204,3 @@ bool peers_flushed(const struct peers *p);
 void peers_leave(struct peers *p, bool parent);
 /* None of these links is up any more. */
 bool peers_gone(const struct peers *p, bool parent);
-
-#endif

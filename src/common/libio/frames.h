@@ -8,8 +8,7 @@
  * where it is to stay, which frame_ops.room says, or else into a payload of its
  * own, which grows as bytes come.
  */
-#ifndef PMI2X_FRAMES_H
-#define PMI2X_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ struct payload *frame_header(enum frame_type type, const void *head,
 			     size_t head_len, size_t body_len);
 /* A frame without a head, to be sent at once: who reads it wakes up once. NULL: no memory. */
 struct payload *frame_whole(enum frame_type type, const void *body, size_t len);
-
-#endif

@@ -8,12 +8,9 @@
  * wire-test compares the bytes with a reference and fails when they change under the
  * same number. Raise it by one for a change of the bytes or of their meaning.
  */
-#ifndef PMI2X_PROTOCOL_H
-#define PMI2X_PROTOCOL_H
+#pragma once
 
 #define PROTOCOL_VERSION 10
 
 /* "pmi2x build B protocol N", for whoever has the file only. */
 extern const char protocol_mark[];
-
-#endif

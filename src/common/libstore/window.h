@@ -12,8 +12,7 @@
  * delay the release of the parent's. Requests never wait for answers, so nodes cannot block
  * each other.
  */
-#ifndef PMI2X_STORE_WINDOW_H
-#define PMI2X_STORE_WINDOW_H
+#pragma once
 
 #include "libstore/store.h"
 
@@ -48,5 +47,3 @@ int window_credit(struct window *w, uint64_t bytes);
 struct debt *debt_begin(struct window *w, uint64_t bytes);
 /* The last reference releases the bytes. NULL is allowed. */
 void debt_unref(struct debt *d);
-
-#endif

@@ -24,8 +24,7 @@
  *             0: there is no lease
  *   grace     MILLISECONDS: that ranks then have to end by themselves
  */
-#ifndef PMI2X_DVM_BOOTSTRAP_H
-#define PMI2X_DVM_BOOTSTRAP_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -66,5 +65,3 @@ char *welcome_format(const struct welcome *w);
  * is read.
  */
 int welcome_read(struct welcome *w, FILE *in);
-
-#endif

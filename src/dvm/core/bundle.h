@@ -15,8 +15,7 @@
  *   LEAVING         relay -> child     none; attach to another relay
  *   PARENTS         head -> relay      addresses of its ancestors, nearest first
  */
-#ifndef PMI2X_DVM_BUNDLE_H
-#define PMI2X_DVM_BUNDLE_H
+#pragma once
 
 #include "dvm/core/dvm_msg.h"
 #include "libutil/buf.h"
@@ -76,5 +75,3 @@ void bundle_reader_init(struct bundle_reader *r, const void *data, size_t len);
 void bundle_reader_free(struct bundle_reader *r);
 /* 1: the next item, whose data is valid until the next call; 0: none; -EPROTO or -ENOMEM. */
 int bundle_next(struct bundle_reader *r, struct bundle_item *out);
-
-#endif

@@ -6,8 +6,7 @@
  * message that comes twice is dropped. So each message has its effect once, and in order.
  * Calls no system function.
  */
-#ifndef PMI2X_DVM_SESSION_H
-#define PMI2X_DVM_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ bool session_owes_ack(const struct session *s);
 /* Call fn for all kept messages. */
 void session_each(const struct session *s,
 		  void (*fn)(void *arg, uint64_t number, const struct dvm_bytes *data), void *arg);
-
-#endif

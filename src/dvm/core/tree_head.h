@@ -9,8 +9,7 @@
  *   DETACHED --> LOST       not in time; or its daemon was killed: there is no way back
  *   any --> DETACHED        the host has given it up: it is lost in the next turn
  */
-#ifndef PMI2X_DVM_TREE_HEAD_H
-#define PMI2X_DVM_TREE_HEAD_H
+#pragma once
 
 #include "dvm/core/relay.h"
 #include "dvm/core/session.h"
@@ -77,5 +76,3 @@ void tree_head_turn(struct tree_head *t, uint64_t now_ms);
 void tree_head_flush(struct tree_head *t);
 /* The time of the next turn at the latest, or UINT64_MAX. */
 uint64_t tree_head_deadline(const struct tree_head *t);
-
-#endif

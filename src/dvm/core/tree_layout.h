@@ -3,8 +3,7 @@
  * The tree of control of a DVM: the head is its root, and the nodes are numbered level by
  * level. A node that joins never moves another one. `width` is at least 1.
  */
-#ifndef PMI2X_DVM_TREE_LAYOUT_H
-#define PMI2X_DVM_TREE_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ static inline uint32_t tree_relays(uint32_t nodes, uint32_t width)
 {
 	return nodes ? (nodes - 1) / width : 0;
 }
-
-#endif

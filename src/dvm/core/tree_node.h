@@ -6,8 +6,7 @@
  *   DETACHED --> ASKED --> ATTACHED    a link to a parent; the head has answered
  *   ASKED, ATTACHED --> DETACHED       the link has ended: the host makes another
  */
-#ifndef PMI2X_DVM_TREE_NODE_H
-#define PMI2X_DVM_TREE_NODE_H
+#pragma once
 
 #include "dvm/core/relay.h"
 #include "dvm/core/session.h"
@@ -73,5 +72,3 @@ int tree_node_send(struct tree_node *t, const void *data, size_t len);
 void tree_node_turn(struct tree_node *t);
 
 int tree_ancestor_pack(struct buf *b, const struct tree_ancestor *a);
-
-#endif

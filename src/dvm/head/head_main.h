@@ -19,8 +19,7 @@
  *
  * One thread, that of the loop; libuv's own flush the journal.
  */
-#ifndef PMI2X_DVM_HEAD_MAIN_H
-#define PMI2X_DVM_HEAD_MAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -367,5 +366,3 @@ int launch_more(void *head, uint32_t nodes, uint64_t job, const char *names);
 void launch_turn(struct head_main *h);
 /* Kill those that are left, with positions from this one on. */
 void launch_kill(struct head_main *h, uint32_t first);
-
-#endif

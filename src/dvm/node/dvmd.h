@@ -3,8 +3,7 @@
  * pmi2x-dvmd: the state of the daemon, and the functions that its files share. Only the
  * loop's thread calls them.
  */
-#ifndef PMI2X_DVM_DVMD_H
-#define PMI2X_DVM_DVMD_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -151,5 +150,3 @@ void dvmd_leave(struct dvmd *d);
  * killed.
  */
 bool dvmd_end_ranks(struct dvmd *d);
-
-#endif

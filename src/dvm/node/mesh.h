@@ -14,8 +14,7 @@
  *
  * All calls and callbacks are in the loop's thread. pool_send never calls back.
  */
-#ifndef PMI2X_DVM_MESH_H
-#define PMI2X_DVM_MESH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -85,5 +84,3 @@ int pool_send(struct pool *p, uint32_t node, const struct dvm_address *address,
 void pool_close(struct pool *p);
 /* Free the pool, after the loop and all ranks have ended. NULL is allowed. */
 void pool_destroy(struct pool *p);
-
-#endif

@@ -3,8 +3,7 @@
  * pmi2x-dvmd in the tree of control (core/tree_node.h): its link to its parent, and those of
  * its children, which come to the listener of the mesh. In a star none of this is used.
  */
-#ifndef PMI2X_DVM_TREE_LINK_H
-#define PMI2X_DVM_TREE_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void dvmd_tree_flush(struct dvmd *d);
 void dvmd_tree_close(struct dvmd *d);
 /* After the loop. */
 void dvmd_tree_free(struct dvmd *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The standard input and the files for output of a rank. */
-#ifndef PMI2X_DVM_RANK_FILES_H
-#define PMI2X_DVM_RANK_FILES_H
+#pragma once
 
 #include "dvm/zygote/rank_program.h"
 
@@ -11,5 +10,3 @@ int rank_file_flags(const struct node_rank *r, const char *name);
 bool rank_file_path(char *out, size_t size, const struct node_rank *r, const char *name);
 /* Standard input: a new descriptor, or `null` if the rank has none. -1: see errno. */
 int rank_file_input(const struct node_rank *r, int null);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * The answer is a struct warm_message. So is the report of an end.
  */
-#ifndef PMI2X_DVM_WARM_H
-#define PMI2X_DVM_WARM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ bool warm_next_end(struct warm *w, struct warm_message *out);
 bool warm_was_lost(struct warm *w);
 /* True: this process is the interpreter. */
 bool warm_is(const struct warm *w, pid_t process);
-
-#endif

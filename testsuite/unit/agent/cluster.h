@@ -4,8 +4,7 @@
  * node, nodes n0, n1, ... on 127.0.0.1 in a tree of width 2 (of five: 0: 1 3, 1: 2, 3: 4).
  * Ranks are sockets over which the test speaks PMI-1 by hand.
  */
-#ifndef PMI2X_AGENT_CLUSTER_H
-#define PMI2X_AGENT_CLUSTER_H
+#pragma once
 
 #include <pthread.h>
 
@@ -111,5 +110,3 @@ void cluster_await(struct cluster *c, bool (*there)(void *arg), void *arg);
 void cluster_expect_log(struct cluster *c, const char *part);
 /* The port that `node` takes when nobody else has it. */
 uint16_t cluster_port(struct cluster *c, uint32_t node);
-
-#endif

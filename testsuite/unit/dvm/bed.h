@@ -4,8 +4,7 @@
  * lies in queues until the test delivers it, in any order between different nodes, and
  * processes are numbers that end when the test says so.
  */
-#ifndef PMI2X_DVM_BED_H
-#define PMI2X_DVM_BED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -104,5 +103,3 @@ const char *text(json_t *o, const char *key);
 long long number(json_t *o, const char *key);
 long long status_of(struct bed *b, const char *key);
 long long free_cores(struct bed *b);
-
-#endif

@@ -4,8 +4,7 @@
  * sent lies in queues, and processes are numbers. A head is lost at any moment: what it
  * has sent still comes, or some of it, and what it was sent is lost.
  */
-#ifndef PMI2X_DVM_ORPHAN_BED_H
-#define PMI2X_DVM_ORPHAN_BED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -93,5 +92,3 @@ unsigned starts(const struct bed *b, uint64_t task);
 unsigned ends(const struct bed *b, uint64_t task);
 /* No node keeps anything, or runs anything that its head does not know. */
 void assert_nothing_is_kept(struct bed *b);
-
-#endif

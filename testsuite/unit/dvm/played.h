@@ -4,8 +4,7 @@
  * the test sends what a node or client would. Its journal is a buffer, with which another
  * head can go on.
  */
-#ifndef PMI2X_DVM_PLAYED_H
-#define PMI2X_DVM_PLAYED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -63,5 +62,3 @@ void say(struct played *p, uint32_t node, const struct dvm_msg *m);
 void come(struct played *p, uint32_t node);
 void lose(struct played *p, uint32_t node, const char *why);
 void turn(struct played *p);
-
-#endif

@@ -3,8 +3,7 @@
  * A head with a journal and two nodes, which the test plays: it notes what they are to
  * launch, and reports ends. It counts launches and ends of each task over all heads.
  */
-#ifndef PMI2X_DVM_RESUME_BED_H
-#define PMI2X_DVM_RESUME_BED_H
+#pragma once
 
 #include "played.h"
 
@@ -56,5 +55,3 @@ void end_task(struct bed *b, uint64_t task, int32_t code);
 void end_all(struct bed *b);
 /* The journal has one end of each task. */
 void assert_each_has_ended_once(struct bed *b);
-
-#endif

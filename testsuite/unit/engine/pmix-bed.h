@@ -3,8 +3,7 @@
  * The agents of three nodes, and who serves the PMIx clients of each: by its messages
  * only.
  */
-#ifndef PMI2X_PMIX_BED_H
-#define PMI2X_PMIX_BED_H
+#pragma once
 
 #include "net.h"
 
@@ -71,5 +70,3 @@ void assert_silence(struct net_node *node);
 void ready(struct net *n);
 
 void exit_of(struct net *n, uint32_t rank, const struct pmi_exit *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stores of seven nodes with a rank each, and one client at each node. */
-#ifndef STORE_NET_H
-#define STORE_NET_H
+#pragma once
 
 #include "unit.h"
 
@@ -57,5 +56,3 @@ void net_client(struct net *t, struct net_client *x, uint32_t node);
 /* The client asks; STORE_ADD adds 1. Tokens follow from the address of `key`. */
 void net_ask(struct net_client *x, uint32_t rank, enum store_op op, const char *key,
 	     struct store_bytes value);
-
-#endif
