@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A step of libcoll in memory, for unit tests, the explorer and a fuzz target.
 check_LTLIBRARIES += testsuite/bed/libbed.la
-testsuite_bed_libbed_la_SOURCES = testsuite/bed/coll.c testsuite/bed/coll.h \
-	testsuite/bed/coll_fetches.c testsuite/bed/coll_groups.c \
-	testsuite/bed/coll_links.c testsuite/bed/coll_ops.c
+testsuite_bed_libbed_la_SOURCES = $(files_testsuite_bed)
 testsuite_bed_libbed_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/testsuite

@@ -14,23 +14,7 @@ simulation_wrapped = accept4 bind calloc clock_gettime close connect dup2 \
 	strndup syscall waitpid write writev
 
 check_PROGRAMS += testsuite/dst/simulate
-testsuite_dst_simulate_SOURCES = \
-	testsuite/dst/client.h \
-	testsuite/dst/files.c testsuite/dst/files.h \
-	testsuite/dst/memory.c testsuite/dst/memory.h \
-	testsuite/dst/node.c \
-	testsuite/dst/plan.c testsuite/dst/plan.h \
-	testsuite/dst/rank.c \
-	testsuite/dst/simulate.c \
-	testsuite/dst/socket_connect.c \
-	testsuite/dst/socket_io.c \
-	testsuite/dst/sockets.c testsuite/dst/sockets.h \
-	testsuite/dst/sockets_internal.h \
-	testsuite/dst/srun.c \
-	testsuite/dst/step.c testsuite/dst/step.h \
-	testsuite/dst/threads.c testsuite/dst/threads.h \
-	testsuite/dst/uv.c \
-	testsuite/dst/world.c testsuite/dst/world.h
+testsuite_dst_simulate_SOURCES = $(files_testsuite_dst)
 testsuite_dst_simulate_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(srcdir)/contrib/libpmi2x $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 testsuite_dst_simulate_LDFLAGS = $(AM_LDFLAGS) -no-install \

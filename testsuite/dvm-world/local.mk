@@ -1,16 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A whole DVM in one process and in virtual time, by seed: testsuite/dvm-world/world.h.
-testsuite_dvm_world_dvm_world_SOURCES = \
-	testsuite/dvm-world/client.c testsuite/dvm-world/daemon.c \
-	testsuite/dvm-world/disk.c testsuite/dvm-world/disk.h \
-	testsuite/dvm-world/disk_crash.c testsuite/dvm-world/disk_private.h \
-	testsuite/dvm-world/dvm-world.c testsuite/dvm-world/head.c \
-	testsuite/dvm-world/head_begin.c testsuite/dvm-world/head_private.h \
-	testsuite/dvm-world/links.c testsuite/dvm-world/output.c testsuite/dvm-world/plan.c \
-	testsuite/dvm-world/promises.c \
-	testsuite/dvm-world/store.c testsuite/dvm-world/store.h \
-	testsuite/dvm-world/world.c testsuite/dvm-world/world.h \
-	testsuite/dvm-world/zygote.c
+testsuite_dvm_world_dvm_world_SOURCES = $(files_testsuite_dvm_world)
 testsuite_dvm_world_dvm_world_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_dvm_world_dvm_world_LDFLAGS = $(AM_LDFLAGS) -no-install
 testsuite_dvm_world_dvm_world_LDADD = libdvmjson.la libdvm.la libcoll.la libutil.la $(JANSSON_LIBS) $(XXHASH_LIBS)

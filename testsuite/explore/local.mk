@@ -4,10 +4,7 @@ check_PROGRAMS += testsuite/explore/explore
 dist_check_SCRIPTS += testsuite/explore/explore-test.sh
 TESTS += testsuite/explore/explore-test.sh
 
-testsuite_explore_explore_SOURCES = testsuite/explore/explore.c \
-	testsuite/explore/arena.c testsuite/explore/arena.h \
-	testsuite/explore/world.c testsuite/explore/world.h \
-	testsuite/explore/world_end.c testsuite/explore/world_private.h
+testsuite_explore_explore_SOURCES = $(files_testsuite_explore)
 testsuite_explore_explore_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/testsuite
 testsuite_explore_explore_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS)
 testsuite_explore_explore_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
