@@ -140,11 +140,6 @@ static int output_of_task(const char *dvm, const char *task_number)
 	return 0;
 }
 
-static bool is_number(const char *word)
-{
-	return *word && !word[strspn(word, "0123456789")];
-}
-
 int cmd_output(int argc, char **argv)
 {
 	struct output_options o = take_options(argc, argv);

@@ -3,7 +3,6 @@
 #include "dvm/cli/options.h"
 
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +34,7 @@ uint32_t option_number(const char *option, const char *text, uint32_t min, uint3
 	return number;
 }
 
-static bool is_number(const char *word)
+bool is_number(const char *word)
 {
 	return *word && !word[strspn(word, "0123456789")];
 }
