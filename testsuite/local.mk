@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += quickstart contrib/build/build-tree contrib/build/install-deps \
 	contrib/build/list-files contrib/build/packages.debian \
-	contrib/build/plain-path contrib/cluster/mpi-hello.c \
+	contrib/build/plain-path contrib/build/site contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
 	testsuite/asan-at-fork.c testsuite/cross testsuite/debian-root.sh \
 	testsuite/check-promises testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \
@@ -19,6 +19,11 @@ KIND = all
 check-sanitize:
 	$(AM_V_at)$(srcdir)/testsuite/sanitize --build . $(KIND) -- $(DISTCHECK_SLURM)
 .PHONY: check-sanitize
+
+# README, doc/ and the man pages as a site in ./site, with a search.
+site:
+	$(AM_V_at)$(PYTHON3) $(srcdir)/contrib/build/site . $(PACKAGE_VERSION)
+.PHONY: site
 
 # Build and system tests with another Slurm: make check-slurm VERSION=24.11 that of a
 # Debian release, make check-slurm SOURCE=DIR any source tree.

@@ -3,9 +3,11 @@
 
 Run with `srcdir` set. With arguments: tells of these files only, and of each sentence."""
 
+import csv
 import os
 import pathlib
 import re
+import statistics
 import sys
 import unittest
 
@@ -27,6 +29,7 @@ ANOTHER_SUBJECT = re.compile(r"(?:Who|Whom|Whose|Of|What|The same,"
 # Words that had a meaning of their own here. The field has others, or a number.
 HOMELY = re.compile(r"\b(?:so (?:many|long|often)|for ever|private Slurm|mend(?:s|ed)?|"
                     r"heed(?:s|ed)?|a word of|(?:fails?|refused|told|said) by name)\b", re.I)
+MANUAL = re.compile(r"\b((?:pmi2x|mpi_pmi2x|PMIX_)[\w.-]*)\((\d)\)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
 
 
@@ -121,6 +124,40 @@ def long_sentences(path, text=None):
             if len(words) > WORDS_MAX]
 
 
+def fences(path):
+    """{(ranks a node, plugin, client): median seconds of the fences in a CSV of bench}"""
+    samples = {}
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    for row in csv.DictReader(lines):
+        if row["op"] == "fence":
+            key = row["ranks_per_node"], row["mpi"], row["variant"]
+            samples.setdefault(key, []).append(float(row["seconds"]))
+    return {key: statistics.median(seconds) for key, seconds in samples.items()}
+
+
+class Numbers(unittest.TestCase):
+    """What measurements.md says of fences is what the CSV has; README: features-test.py."""
+
+    def setUp(self):
+        self.times = fences(SOURCE / "doc/speed.csv")
+
+    def factor(self, per_node, variant):
+        return self.times[per_node, "pmi2", "stock"] / self.times[per_node, "pmi2x", variant]
+
+    def test_table_of_fences(self):
+        text = (SOURCE / "doc/measurements.md").read_text()
+        for per_node in "16", "1":
+            cells = []
+            for mpi, variant in (("pmi2", "stock"), ("pmi2x", "stock"), ("pmi2x", "pmi1"),
+                                 ("pmi2x", "own"), ("floor", "socket"), ("floor", "shm")):
+                seconds = self.times[per_node, mpi, variant]
+                cells.append(f"{seconds:.2f} s" if seconds > 1 else f"{seconds * 1000:.0f} ms")
+                if mpi == "pmi2x":
+                    times = self.factor(per_node, variant)
+                    cells[-1] += f" ({times:.{1 if times < 10 else 0}f}x)"
+            self.assertIn(f"| 256 x {per_node}, fence | {' | '.join(cells)} |", text)
+
+
 class Documents(unittest.TestCase):
     def expect_none(self, faults):
         self.assertFalse(faults, "\n" + "\n".join(map(str, faults)))
@@ -159,6 +196,12 @@ class Documents(unittest.TestCase):
     def test_named_files_are_there(self):
         self.expect_none([f"{path.name}: {name}" for path in [*LINKED, *man_pages()]
                           for name in dead_paths(path)])
+
+    def test_named_man_pages_are_there(self):
+        there = {page.name for page in man_pages()}
+        self.expect_none([f"{path.name}: {name}({section})" for path in PROSE
+                          for name, section in MANUAL.findall(path.read_text())
+                          if f"{name}.{section}" not in there])
 
     def test_plots_have_their_data_beside_them(self):
         plots = [path for path in (SOURCE / "doc").rglob("*.svg")
