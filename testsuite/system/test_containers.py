@@ -108,6 +108,23 @@ def test_open_mpi(srun, prefix, kind, mpi_container, version):
     assert not result.stderr, result
 
 
+@pytest.mark.plain("tried on plain nodes only")
+@pytest.mark.parametrize("pmix", ["early", "auto"])
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_program_starts_with_what_the_hook_of_enroot_passes_on(
+        srun, prefix, kind, compile_program, library, pmix):
+    """With an environment that is empty but for that, and a mount namespace."""
+    if kind != "pmi2x" or os.getuid():
+        pytest.skip("the hook is for pmi2x, and mount wants root")
+    if library == "openmpi" and not (prefix / "libexec/pmi2x/pmi2x-pmixd").exists():
+        pytest.skip("no PMIx server")
+    program = compile_program(HELLO, f"mpicc.{library}")
+    hook = TOP / "contrib/packaging/enroot/51-slurm-pmi2x.sh"
+    result = srun("-N2", "-n4", HERE / "programs/enroot-start", hook, program,
+                  env={"PMI2X_PMIX": pmix}).ok()
+    assert result.stdout.startswith("size 4 "), result
+
+
 # ---- srun --container ----
 
 # The script that pmi2x(7) recommends to sites: runc passes on the descriptors from 3
