@@ -113,13 +113,34 @@ bool dvm_address(char out[DVM_PATH_MAX], const char *name)
 
 /* ---- is it up ---- */
 
+/*
+ * The connection that showed that this DVM is up. The next connect to it takes the
+ * connection, which spares the head another one.
+ */
+static struct {
+	char name[DVM_PATH_MAX];
+	int fd; /* -1: none */
+} seen = { .fd = -1 };
+
+static int take_seen(const char *name)
+{
+	int fd = seen.fd;
+
+	if (fd < 0 || strcmp(seen.name, name))
+		return -1;
+	seen.fd = -1;
+	return fd;
+}
+
 /* On this node: a descriptor, or a negative errno. */
 static int connect_here(const char *name)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = take_seen(name), rc;
 	char dir[DVM_PATH_MAX];
-	int fd, rc;
 
+	if (fd >= 0)
+		return fd;
 	dvm_dir(dir, name);
 	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
 			     dir) >= sizeof(a.sun_path))
@@ -269,8 +290,14 @@ bool dvm_is_up(const char *name)
 /* The name of a DVM that is up here, or, of the file of one, on another node. */
 static bool name_here(char *name)
 {
-	return *name != '.' && !strstr(name, ADDRESS_SUFFIX) &&
-	       close_if_open(connect_here(name));
+	int fd = *name != '.' && !strstr(name, ADDRESS_SUFFIX) ? connect_here(name) : -1;
+
+	if (fd < 0)
+		return false;
+	(void)close_if_open(seen.fd);
+	seen.fd = fd;
+	snprintf(seen.name, sizeof(seen.name), "%s", name);
+	return true;
 }
 
 static bool name_there(char *name)
