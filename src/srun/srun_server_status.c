@@ -96,15 +96,15 @@ static void report(struct srun_server *h, const struct stalled *what)
 			 step_status_text(h->status.asked, what, text));
 }
 
-static void give_up(struct srun_server *h, const struct stalled *what)
+/* Make a collective fail; `reason` comes first in the text for the user. */
+static void give_up(struct srun_server *h, const struct stalled *what, const char *reason)
 {
 	char text[STATUS_TEXT_MAX], why[COLL_REASON_MAX];
 	const char *colon;
 
 	step_status_text(h->status.asked, what, text);
 	colon = strchr(text, ':'); /* before it: name of the node that fails the step */
-	snprintf(why, sizeof(why), "Pmi2xCollectiveTimeout after%.400s",
-		 colon ? colon + 1 : "");
+	snprintf(why, sizeof(why), "%s after%.400s", reason, colon ? colon + 1 : "");
 	send_control(h, NULL, &(struct control_msg){ .type = CONTROL_EXPIRE,
 						     .id = what->seq,
 						     .rank = what->kind,
@@ -120,10 +120,12 @@ static void tell_stalls(struct srun_server *h)
 		if (!step_status_stalled(h->status.asked, kind, &what))
 			continue;
 		if (limit && what.age_ms + MS_PER_S >= limit)
-			give_up(h, &what);
+			give_up(h, &what, "Pmi2xCollectiveTimeout");
 		else if (!limit)
 			report(h, &what);
 	}
+	if (h->status.stalls.any && step_status_crossed(h->status.asked, &what))
+		give_up(h, &what, "ranks in PMI and ranks in PMIx wait for each other,");
 }
 
 static void tell_tools(struct srun_server *h)

@@ -465,6 +465,38 @@ def test_rank_without_pmix_is_named(late):
     assert re.search(f"^{said}$", shown, re.M), shown
 
 
+# ---- programs of both interfaces in one step ----
+
+ONE_INTERFACE = "all ranks of a step must use the same one"
+
+
+def mixed(programs, test):
+    """A rank runs Open MPI if the test of its number is true, and else MPICH."""
+    script = f"if [ $SLURM_PROCID {test} ]; then {programs['ompi']}; else {programs['mpich']}; fi"
+    return ["sh", "-c", script]
+
+
+@pytest.mark.parametrize("test", ["-gt 1", "-gt 0"])
+def test_ranks_that_wait_in_two_interfaces_end_the_step(srun, programs, test):
+    env = {**TCP, "PMI2X_STALL_REPORT": "1"}
+    result = srun(*STEP, *mixed(programs, test), env=env, timeout=60).failed()
+    result.says("ranks in PMI and ranks in PMIx wait for each other")
+    result.says(f"PMIx started, not PMI: {ONE_INTERFACE}")
+
+
+def test_single_rank_of_the_other_interface_is_named(cluster, programs):
+    """libpmix does not report its fence, for rank 0 of its node is missing there."""
+    argv = ["srun", "--mpi=pmi2x", *STEP, *mixed(programs, "= 1")]
+    step = cluster.start(*argv, env={**TCP, "PMI2X_STALL_REPORT": "1"})
+    lines = sorted(step.stderr.readline() for _ in range(2))
+    step.terminate()
+    step.wait(60)
+    said = rf"PMIx on node n1: \d+ s, clients may wait: rank 0 has started PMI, not PMIx: {ONE_INTERFACE}"
+    assert re.search(said, lines[0]), lines
+    said = rf"fence 0: \d+ s, waiting for 1 of 4 ranks: 1 \(node n1; PMIx started, not PMI: {ONE_INTERFACE}\)"
+    assert re.search(said, lines[1]), lines
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize("apart", [0, 3])
 @pytest.mark.parametrize("pair", PAIRS)

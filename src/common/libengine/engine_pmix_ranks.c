@@ -8,6 +8,7 @@
 #include "libengine/pmix_bridge.h"
 #include "libengine/rank.h"
 #include "libengine/request.h"
+#include "libpmi/status.h"
 #include "libutil/rankset.h"
 
 #define LATE_LIST_MAX 256 /* bytes of a list of ranks */
@@ -151,19 +152,30 @@ bool pmix_misses_rank(const struct pmi_server *s)
 	return s->pmix.service >= PMIX_SERVICE_HERE && pmix_find_client(s) && (find_missed(s) || list_late(s, NULL));
 }
 
+/* All ranks that have not started PMIx use PMI. */
+static bool late_use_pmi(const struct pmi_server *s)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (pmix_is_late(&s->sessions[i]) && s->sessions[i].state != RANK_ACTIVE)
+			return false;
+	return true;
+}
+
 static void tell_late(const struct pmi_server *s, unsigned seconds,
 		      char text[PMI_WAIT_TEXT_MAX])
 {
 	uint32_t *ranks = calloc(s->nslots, sizeof(*ranks));
 	uint32_t count = ranks ? list_late(s, ranks) : 0;
+	const char *what = late_use_pmi(s) ?
+		"started PMI, not PMIx: " STATUS_ONE_INTERFACE : "not started PMIx";
 	char list[LATE_LIST_MAX];
 
 	if (count) {
 		rankset_format(ranks, count, list, sizeof(list));
 		snprintf(text, PMI_WAIT_TEXT_MAX,
-			 "PMIx on node %s: %u s, clients may wait: rank%s %s %s not started PMIx",
+			 "PMIx on node %s: %u s, clients may wait: rank%s %s %s %s",
 			 engine_node_name(s), seconds, count > 1 ? "s" : "", list,
-			 count > 1 ? "have" : "has");
+			 count > 1 ? "have" : "has", what);
 	}
 	free(ranks);
 }

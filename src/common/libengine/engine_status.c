@@ -36,6 +36,10 @@ static enum status_phase phase_of(const struct rank_session *ss)
 {
 	if (ss->ended)
 		return STATUS_GONE;
+	if (ss->state == RANK_ACTIVE && ss->pmix == RANK_PMIX_NONE)
+		return STATUS_IN_PMI;
+	if (ss->pmix == RANK_PMIX_ACTIVE && rank_is_unused(ss))
+		return STATUS_IN_PMIX;
 	if (pmix_is_late(ss) && pmix_misses_rank(ss->server))
 		return ss->state == RANK_ABSENT ? STATUS_ABSENT : STATUS_FRESH;
 	if (ss->pmix == RANK_PMIX_ACTIVE || (ss->pmix && rank_is_unused(ss)))

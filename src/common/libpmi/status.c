@@ -205,6 +205,17 @@ static bool keeps_waiting(const struct status_run *r, enum coll_kind kind,
 	return r->phase != STATUS_GONE && r->entered[kind] <= seq;
 }
 
+/* The ranks use the other interface only. */
+static bool is_elsewhere(const struct status_run *r, enum coll_kind kind)
+{
+	return r->phase == (kind == COLL_PMIX ? STATUS_IN_PMI : STATUS_IN_PMIX);
+}
+
+static bool is_unstarted(const struct status_run *r, enum coll_kind kind)
+{
+	return r->phase <= STATUS_FRESH || is_elsewhere(r, kind);
+}
+
 /*
  * libpmix tells of a node's fence when all of its ranks are in. Ranks that have not
  * started PMIx are late then; of others nobody knows.
@@ -213,7 +224,7 @@ static bool some_have_not_started(const struct node_status *n, uint32_t seq)
 {
 	for (uint32_t i = 0; i < n->nruns; i++)
 		if (keeps_waiting(&n->runs[i], COLL_PMIX, seq) &&
-		    n->runs[i].phase <= STATUS_FRESH)
+		    is_unstarted(&n->runs[i], COLL_PMIX))
 			return true;
 	return false;
 }
@@ -223,7 +234,7 @@ static bool is_late(const struct node_status *n, const struct status_run *r,
 		    enum coll_kind kind, uint32_t seq)
 {
 	return keeps_waiting(r, kind, seq) &&
-	       (kind != COLL_PMIX || r->phase <= STATUS_FRESH ||
+	       (kind != COLL_PMIX || is_unstarted(r, COLL_PMIX) ||
 		!some_have_not_started(n, seq));
 }
 
@@ -279,6 +290,35 @@ bool step_status_stalled(const struct step_status *s, enum coll_kind kind,
 	return true;
 }
 
+/* Some ranks that `what` waits for use the other interface, and wait in `other`. */
+static bool waits_in(const struct step_status *s, const struct stalled *what,
+		     const struct stalled *other)
+{
+	for (uint32_t i = 0; i < s->nodes; i++) {
+		const struct node_status *n = &s->all[i];
+
+		for (uint32_t k = 0; k < n->nruns; k++)
+			if (is_late(n, &n->runs[k], what->kind, what->seq) &&
+			    is_elsewhere(&n->runs[k], what->kind) &&
+			    n->runs[k].entered[other->kind] > other->seq)
+				return true;
+	}
+	return false;
+}
+
+bool step_status_crossed(const struct step_status *s, struct stalled *out)
+{
+	struct stalled pmix;
+
+	if (!step_status_stalled(s, COLL_PMIX, &pmix))
+		return false;
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		if (kind != COLL_PMIX && step_status_stalled(s, kind, out) &&
+		    waits_in(s, out, &pmix) && waits_in(s, &pmix, out))
+			return true;
+	return false;
+}
+
 /* ---- as text ---- */
 
 /* The ranks that are missing. */
@@ -287,7 +327,8 @@ struct rank_list {
 	uint32_t nruns;
 	uint32_t total; /* ranks of the step */
 	bool stopped;   /* all of them are */
-	bool unstarted; /* none of them has started PMI */
+	bool unstarted; /* none of them has started the interface, */
+	bool elsewhere; /* for all use the other one */
 };
 
 static int by_first(const void *a, const void *b)
@@ -308,7 +349,8 @@ static void take_node(struct rank_list *l, const struct node_status *n,
 			continue;
 		l->runs[l->nruns++] = *r;
 		l->stopped &= r->stopped;
-		l->unstarted &= r->phase <= STATUS_FRESH;
+		l->unstarted &= is_unstarted(r, what->kind);
+		l->elsewhere &= is_elsewhere(r, what->kind);
 	}
 }
 
@@ -319,7 +361,7 @@ static void list_missing(const struct step_status *s,
 
 	for (uint32_t i = 0; i < s->nodes; i++)
 		room += s->all[i].nruns;
-	*l = (struct rank_list){ .stopped = true, .unstarted = true };
+	*l = (struct rank_list){ .stopped = true, .unstarted = true, .elsewhere = true };
 	l->runs = calloc(room, sizeof(*l->runs));
 	if (!l->runs)
 		return;
@@ -398,7 +440,11 @@ static void put_missing(const struct step_status *s, struct buf *b,
 	buf_puts(b, " (");
 	put_nodes(s, b, has_missing, what);
 	buf_puts(b, l.stopped ? "; stopped" : "");
-	if (l.unstarted)
+	if (l.elsewhere)
+		buf_puts(b, what->kind == COLL_PMIX ?
+			 "; PMI started, not PMIx: " STATUS_ONE_INTERFACE :
+			 "; PMIx started, not PMI: " STATUS_ONE_INTERFACE);
+	else if (l.unstarted)
 		buf_puts(b, what->kind == COLL_PMIX ? "; PMIx not started" :
 						      "; PMI not started");
 	else if (what->kind == COLL_PMIX && what->missing > 1)

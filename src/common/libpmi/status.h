@@ -27,6 +27,8 @@ enum status_phase {
 	STATUS_ACTIVE,
 	STATUS_FINALIZED,
 	STATUS_GONE,
+	STATUS_IN_PMI,    /* active; has never started PMIx */
+	STATUS_IN_PMIX,   /* active; has never started PMI */
 	STATUS_PHASES,
 };
 
@@ -73,6 +75,8 @@ int status_unpack(const void *data, size_t len, struct node_status *n);
 
 /* ---- of the step; one thread at a time ---- */
 
+/* For users whose ranks wait in different interfaces. */
+#define STATUS_ONE_INTERFACE "all ranks of a step must use the same one"
 #define STATUS_WAIT_MS 5000 /* nodes without an answer by then are silent */
 #define STATUS_NODES_MAX (1u << 20)
 #define STATUS_TEXT_MAX 1024 /* bytes of a report, NUL included */
@@ -107,6 +111,11 @@ struct stalled {
 /* The oldest of a kind that has not ended; false: there is none. */
 bool step_status_stalled(const struct step_status *s, enum coll_kind kind,
 			 struct stalled *out);
+/*
+ * True: ranks wait in `out` for ranks that wait for them in a fence of PMIx, so both wait
+ * forever.
+ */
+bool step_status_crossed(const struct step_status *s, struct stalled *out);
 /*
  * "fence 3: 12 s, waiting for 3 of 4096 ranks: 17, 1024-1025 (nodes n2, n65)".
  * Entries that do not fit are counted. Returns `out`.

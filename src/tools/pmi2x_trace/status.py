@@ -17,6 +17,7 @@ KINDS = ("fence", "allgather", "ring", "PMIx fence")
 COUNTS = f"{len(KINDS)}I"
 PHASES = (
     "not started", "before init", "in init", "active", "finalized", "ended",
+    "active", "active",  # in PMI only, in PMIx only
 )
 LINKS = ("not connected", "up", "has left", "lost")
 RANKS_MAX = 1 << 24

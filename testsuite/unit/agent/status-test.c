@@ -309,7 +309,7 @@ STEP_TEST(a_tool_is_told_the_status)
 	assert_int_equal(a->nodes, (1u << NODES) - 1);
 	for (uint32_t i = 0; i < NODES; i++) {
 		assert_int_equal(a->runs[i].first, i);
-		assert_int_equal(a->runs[i].phase, STATUS_ACTIVE);
+		assert_int_equal(a->runs[i].phase, STATUS_IN_PMI);
 		assert_int_equal(a->runs[i].entered[COLL_FENCE], i != 3);
 	}
 	rank_3_comes(s);

@@ -96,7 +96,7 @@ NET_TEST(ranks_that_have_not_started_pmix_are_named)
 	net_eof(n, 4);
 	expect_wait(n, 1, "PMIx on node n1: 60 s, clients may wait: ranks 2, 4 have not started PMIx");
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 4), 0);
-	expect_wait(n, 1, "PMIx on node n1: 60 s, clients may wait: rank 2 has not started PMIx");
+	expect_wait(n, 1, "PMIx on node n1: 60 s, clients may wait: rank 2 has started PMI, not PMIx: all ranks of a step must use the same one");
 	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 2), 0);
 	expect_wait(n, 1, "");
 	expect_wait(n, 0, "");

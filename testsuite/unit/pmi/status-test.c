@@ -240,6 +240,44 @@ STEP_TEST(ranks_without_pmix_are_late_for_its_fence, 2)
 			    "some of them: libpmix does not report which)");
 }
 
+/* Rank 0 waits in a fence, the other one in a fence of PMIx or (`in` 0) before it. */
+static struct step_status *mixed_step(uint32_t in)
+{
+	struct status_run pmi = { .phase = STATUS_IN_PMI, .entered = { 1 } };
+	struct status_run pmix = { .first = 1, .last = 1, .phase = STATUS_IN_PMIX,
+				   .entered[COLL_PMIX] = in };
+	struct node_status n = { .age_ms = 60000, .runs = &pmi, .nruns = 1 };
+	struct step_status *s = step_of(2);
+
+	add(s, 0, &n);
+	n.runs = &pmix;
+	add(s, 1, &n);
+	return s;
+}
+
+TEST(ranks_that_use_the_other_interface_are_named_so)
+{
+	struct step_status *s = mixed_step(1);
+	char text[STATUS_TEXT_MAX];
+	struct stalled what;
+
+	expect_text(s, "fence 0: 60 s, waiting for 1 of 2 ranks: 1 (node n2; PMIx started, not PMI: all ranks of a step must use the same one)");
+	assert_true(step_status_stalled(s, COLL_PMIX, &what));
+	assert_string_equal(step_status_text(s, &what, text),
+			    "PMIx fence 0: 60 s, waiting for 1 of 2 ranks: 0 (node n1; PMI started, not PMIx: all ranks of a step must use the same one)");
+}
+
+TEST(ranks_of_two_interfaces_wait_for_each_other_only_inside_both)
+{
+	struct step_status *s = mixed_step(1);
+	struct stalled what;
+
+	assert_true(step_status_crossed(s, &what));
+	assert_int_equal(what.kind, COLL_FENCE);
+	s = mixed_step(0);
+	assert_false(step_status_crossed(s, &what));
+}
+
 /* The text comes after those of the links. */
 STEP_TEST(wait_of_a_node_is_among_the_texts, 1)
 {
