@@ -465,6 +465,40 @@ def test_rank_without_pmix_is_named(late):
     assert re.search(f"^{said}$", shown, re.M), shown
 
 
+# ---- numbers of ranks ----
+
+
+@pytest.fixture
+def renumbered(cluster, public, ordinary_user):
+    """A step of an ordinary user, whose agents see the environments of the user's ranks."""
+    exchange = shlex.join(["/usr/bin/python3", "-SE", str(public / "programs/exchange.py"), "1"])
+
+    def run(options, number):
+        script = f"PMI_RANK={number} exec {exchange}"
+        argv = [*ordinary_user, "srun", "--mpi=pmi2x", *options, "sh", "-c", script]
+        return cluster.run(*argv, timeout=60)
+
+    return run
+
+
+def test_ranks_of_one_number_end_the_step(renumbered):
+    result = renumbered(STEP, "0").failed()
+    said = r"ending step .*: ranks (0 and 1 \(node n1\)|2 and 3 \(node n2\)): the programs of both have PMI_RANK=0"
+    assert re.search(said, result.stderr), result
+
+
+def test_rank_of_another_number_is_noted(renumbered):
+    """Each is the only one of its node: the step can be right."""
+    result = renumbered(["-N2", "-n2"], "$((1 - $PMI_RANK))").ok()
+    for rank, node in (0, "n1"), (1, "n2"):
+        result.says(f"rank {rank} (node {node}): its program has PMI_RANK={1 - rank} in the environment")
+
+
+def test_numbers_that_are_exchanged_on_a_node_end_no_step(renumbered):
+    result = renumbered(["-N1", "-n2"], "$((1 - $PMI_RANK))").ok()
+    assert "the programs of both" not in result.stderr, result
+
+
 # ---- programs of both interfaces in one step ----
 
 ONE_INTERFACE = "all ranks of a step must use the same one"

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/environ.h"
 #include "agent/stopped.h"
 #include "agent/unspoken.h"
 #include "libcoll/layout.h"
@@ -518,6 +519,11 @@ void ranks_finish(void *service, uint32_t slot)
 bool ranks_process(void *service, uint32_t pid, char name[PMI_PROCESS_NAME_MAX])
 {
 	return process_lives((pid_t)pid, name, PMI_PROCESS_NAME_MAX);
+}
+
+bool ranks_pmi_rank(void *service, uint32_t pid, uint32_t *number)
+{
+	return environ_number((pid_t)pid, "PMI_RANK", number);
 }
 
 /* The host tells of the end later than that it leaves. */

@@ -18,6 +18,7 @@ void ranks_send(void *service, uint32_t slot, const void *data, size_t len,
 void ranks_finish(void *service, uint32_t slot);
 
 bool ranks_process(void *service, uint32_t pid, char name[PMI_PROCESS_NAME_MAX]);
+bool ranks_pmi_rank(void *service, uint32_t pid, uint32_t *number);
 
 /* From the host; the descriptors are taken over, and -1 then. */
 void ranks_register(struct service *s, struct registration *reg);

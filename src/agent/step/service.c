@@ -174,6 +174,7 @@ static const struct pmi_host_ops engine_ops = {
 	.tidy_later = op_tidy_later,
 	.pmix_send = pmix_link_send,
 	.process = ranks_process,
+	.pmi_rank = ranks_pmi_rank,
 	.find_holder = op_find_holder,
 	.now = op_now,
 	.fetch_timer = op_fetch_timer,

@@ -92,6 +92,7 @@ enum notice {
 	NOTICE_SECOND_PROGRAM, /* a process found PMI_FD closed */
 	NOTICE_CLOSED_FD,      /* a process closed PMI_FD, or may have lacked it, and started no PMI */
 	NOTICE_GROUP_REFUSED,
+	NOTICE_OTHER_NUMBER,   /* a program takes itself for another rank */
 	NOTICE_OTHER_USER,     /* libpmix refuses a client that says so */
 };
 

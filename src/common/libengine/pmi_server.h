@@ -121,6 +121,11 @@ struct pmi_host_ops {
 	 */
 	bool (*process)(void *arg, uint32_t pid, char name[PMI_PROCESS_NAME_MAX]);
 	/*
+	 * True: the process was started with PMI_RANK in its environment, which is in
+	 * `number`. NULL: nobody can say.
+	 */
+	bool (*pmi_rank)(void *arg, uint32_t pid, uint32_t *number);
+	/*
 	 * Find the process that has the socket of a PMIx client (PMIX_SOCKET_BYTES), which
 	 * may be `near` (0: nobody) or an ancestor of it, otherwise, with `all`, any process
 	 * of the step's user; and call pmi_server_holder_found once, later. One question at

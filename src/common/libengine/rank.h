@@ -98,6 +98,8 @@ struct rank_session {
 	bool ended;         /* the rank's process has */
 	uint32_t writer;    /* the process of the message that is handled; 0: unknown */
 	uint32_t owner;     /* the process that has sent init last; 0: unknown */
+	bool numbered;      /* its environment has: */
+	uint32_t number;    /* PMI_RANK */
 	uint32_t refused;   /* one that has sent init beside it, or 0 */
 	uint32_t refused_inits; /* of processes that were refused, without an answer yet */
 	bool refused_waits; /* a refused process has called abort, and may wait for an answer */
@@ -216,6 +218,11 @@ void rank_answer_refused(struct rank_session *ss);
  */
 void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
 		       const char *uses, uint32_t first);
+
+/* ---- rank_number.c ---- */
+
+/* The owner has started PMI-1: tell the user if it takes itself for another rank. */
+void rank_look_at_number(struct rank_session *ss);
 
 /* ---- rank_admission.c ---- */
 

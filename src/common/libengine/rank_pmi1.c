@@ -73,6 +73,8 @@ static void start(struct rank_session *ss, const struct rank_request *rq, int ve
 	pmix_tell_pmi(ss->server);
 	answer_init(ss, rq, PMI_RC_OK, version == PMI2_VERSION);
 	engine_started(ss->server, ss);
+	if (version == PMI1_VERSION)
+		rank_look_at_number(ss);
 }
 
 /* How a program of either protocol starts. */

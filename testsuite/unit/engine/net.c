@@ -131,6 +131,16 @@ static void tidy_later(void *arg, bool soon)
 	node->tidies_soon += soon;
 }
 
+static bool pmi_rank(void *arg, uint32_t pid, uint32_t *number)
+{
+	const struct net_node *node = arg;
+
+	if (pid < 100 || pid >= 100 + NET_RANKS || !node->numbers[pid - 100])
+		return false;
+	*number = node->numbers[pid - 100] - 1;
+	return true;
+}
+
 static void end_step(void *arg, const char *why, int code)
 {
 	struct net_node *node = arg;
@@ -210,6 +220,7 @@ static const struct pmi_host_ops HOST_OPS = {
 	.tidy_later = tidy_later,
 	.pmix_send = pmix_send,
 	.find_holder = find_holder,
+	.pmi_rank = pmi_rank,
 	.now = now,
 	.fetch_timer = fetch_timer,
 };
@@ -227,6 +238,7 @@ static const struct pmi_host_ops ENDING_OPS = {
 	.slots_again = slots_again,
 	.tidy_later = tidy_later,
 	.pmix_send = pmix_send,
+	.pmi_rank = pmi_rank,
 };
 
 static void log_to_buf(void *arg, enum log_level level, const char *text)

@@ -49,6 +49,7 @@ struct net_node {
 	bool link_lost;
 	bool broken[NET_NODES]; /* the link to that node */
 	bool pmi;            /* who serves them knows that ranks use PMI */
+	uint32_t numbers[NET_RANKS]; /* PMI_RANK and 1 of the process 100 and the index; 0: none */
 	int looks;           /* for the process that has a socket, */
 	uint32_t near;       /* which may be this one */
 	struct buf pmix;     /* what who serves PMIx clients has not read, */

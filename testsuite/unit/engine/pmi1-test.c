@@ -443,6 +443,57 @@ ENDING_TEST(second_process_gets_its_answer_when_the_first_goes_on_later)
 	assert_int_equal(n->nodes[0].ends, 0);
 }
 
+/* ---- numbers of ranks in the environment ---- */
+
+/* Process 100 and the slot has PMI_RANK; NET_RANKS: it has none. */
+static const char *init_as(struct net *n, uint32_t slot, uint32_t number)
+{
+	struct net_node *node = &n->nodes[0];
+
+	node->numbers[slot] = number < NET_RANKS ? number + 1 : 0;
+	pmi_server_client_writes(node->server, slot, 100 + slot);
+	return net_pmi1(n, slot ? 3 : 0, INIT);
+}
+
+static void expect_doubles(struct net *n)
+{
+	assert_int_equal(n->nodes[0].ends, 1);
+	assert_non_null(strstr(n->nodes[0].end_why, "ranks 0 and 3 (node n0): the programs of both have PMI_RANK=0 in the environment"));
+}
+
+ENDING_TEST(ranks_of_one_number_end_the_step)
+{
+	init_as(n, 0, 0);
+	assert_int_equal(n->nodes[0].ends, 0);
+	init_as(n, 1, 0);
+	expect_doubles(n);
+}
+
+ENDING_TEST(rank_that_starts_after_another_of_its_number_ends_the_step)
+{
+	init_as(n, 1, 0);
+	assert_int_equal(n->nodes[0].ends, 0);
+	init_as(n, 0, 0);
+	expect_doubles(n);
+}
+
+NET_TEST(rank_of_another_number_is_noted_once_a_node)
+{
+	init_as(n, 0, 3);
+	init_as(n, 1, 0);
+	assert_int_equal(n->reports, 1);
+	assert_non_null(strstr(n->report, "rank 0 (node n0): its program has PMI_RANK=3 in the environment, and takes itself for rank 3"));
+}
+
+NET_TEST(rank_of_its_own_number_or_of_none_is_not_noted)
+{
+	init_as(n, 0, 0);
+	init_as(n, 1, NET_RANKS);
+	net_pmi1(n, 3, "cmd=finalize");
+	init_as(n, 1, 3);
+	assert_int_equal(n->reports, 0);
+}
+
 NET_TEST(second_process_may_start_when_the_first_has_finalized)
 {
 	say_as(n, 100, INIT);
