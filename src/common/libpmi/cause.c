@@ -2,6 +2,7 @@
 /* How the process of a rank has ended, as text, and srun's exit code from it. */
 #include "libpmi/cause.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -55,11 +56,18 @@ int cause_exit_code(const char *text)
 	return (int)code + base;
 }
 
+/* slurmstepd could not start the program, and exits with the error number. */
+static bool was_not_started(int code)
+{
+	return code == ENOENT || code == EACCES || code == ENOEXEC;
+}
+
 bool cause_may_lack_fd(const struct pmi_exit *end, enum cause_wrapper wrapper)
 {
 	int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 0;
 
 	return !end->by_launcher && wrapper != WRAPPER_NONE &&
 	       (code == MPICH_CODE ||
-		(wrapper == WRAPPER_OF_MPICH && code > 0 && code < WRAPPER_CODES));
+		(wrapper == WRAPPER_OF_MPICH && code > 0 && code < WRAPPER_CODES &&
+		 !was_not_started(code)));
 }

@@ -36,7 +36,8 @@ enum cause_wrapper {
 
 /*
  * Whether the process ended like one that has started a program of MPICH without PMI_FD:
- * with MPICH's exit code, or, below a wrapper of MPICH, with any that says failure.
+ * with MPICH's exit code, or, below a wrapper of MPICH, with any that says failure,
+ * but those of slurmstepd.
  */
 bool cause_may_lack_fd(const struct pmi_exit *end, enum cause_wrapper wrapper);
 /* To be put behind how such a rank exited without starting PMI. */

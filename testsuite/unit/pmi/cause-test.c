@@ -99,6 +99,7 @@ TEST(exit_that_lack_of_pmi_fd_explains_is_known)
 {
 	struct pmi_exit of_mpich = end_of(15, 0), of_python = end_of(1, 0);
 	struct pmi_exit well = end_of(0, 0), killed = end_of(0, 15), of_shell = end_of(127, 0);
+	struct pmi_exit of_slurmstepd = end_of(2, 0); /* ENOENT */
 
 	assert_false(cause_may_lack_fd(&of_mpich, WRAPPER_NONE));
 	assert_true(cause_may_lack_fd(&of_mpich, WRAPPER_PERHAPS));
@@ -107,6 +108,7 @@ TEST(exit_that_lack_of_pmi_fd_explains_is_known)
 	assert_false(cause_may_lack_fd(&well, WRAPPER_OF_MPICH));
 	assert_false(cause_may_lack_fd(&killed, WRAPPER_OF_MPICH));
 	assert_false(cause_may_lack_fd(&of_shell, WRAPPER_OF_MPICH));
+	assert_false(cause_may_lack_fd(&of_slurmstepd, WRAPPER_OF_MPICH));
 	of_mpich.by_launcher = true;
 	assert_false(cause_may_lack_fd(&of_mpich, WRAPPER_OF_MPICH));
 }
