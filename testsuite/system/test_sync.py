@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -245,6 +246,39 @@ def test_timeout_names_the_missing_ranks(sync):
     assert result.lines == ["status 124"] * 2
     assert "barrier b: timed out after 0.2 s: missing: rank" in result.stderr
     assert "missing: key k, SLURM" in result.stderr
+
+
+LONG_WAITS = {
+    "barrier late": r"barrier late of pmi2x-sync: \d+ s, waiting for 1 of 4 ranks: 3 \(node n2\)",
+    "wait k": r"key k: \d+ s, ranks? [\d-]+ \(node n\d\) waits? for it, and it has no value",
+}
+
+
+@pytest.mark.parametrize("what", LONG_WAITS)
+def test_long_wait_is_named(kind, cluster, prefix, tmp_path, what):
+    """In the report of srun and by pmi2x why, which looks at the rank that is late."""
+    if kind != "pmi2x":
+        pytest.skip("pmi2x-sync is of pmi2x")
+    script = f"""export PATH={prefix}/bin:$PATH
+    if [ $SLURM_PROCID = 3 ]; then
+        read gate <{tmp_path}/gate
+        pmi2x-sync put k=
+    fi
+    pmi2x-sync {what}"""
+    os.mkfifo(tmp_path / "gate")
+    argv = ["srun", "--mpi=pmi2x", "-J", "sync-waits", *STEP, "sh", "-c", script]
+    step = cluster.start(*argv, env={"PMI2X_STALL_REPORT": "1"})
+    said = step.stderr.readline()
+    job = cluster.run("squeue", "-h", "-o", "%i", "-n", "sync-waits").lines[0]
+    shown = cluster.run(prefix / "bin" / "pmi2x", "why", f"{job}.0").ok().stdout
+    (tmp_path / "gate").write_text("go\n")
+    rest = step.stderr.read()
+    assert step.wait(60) == 0, rest
+    assert re.search(f"pmi2x: {LONG_WAITS[what]}$", said.strip()), said
+    assert re.search(f"^{LONG_WAITS[what]}$", shown, re.M), shown
+    assert re.search(r"^rank 3 \(node n2\): sh is in openat of .*/gate", shown, re.M), shown
+    if what.startswith("barrier"):
+        assert len(re.findall("^rank", shown, re.M)) == 1, shown
 
 
 def test_barrier_that_a_task_cannot_reach_any_more_ends(sync):

@@ -11,6 +11,7 @@
 #include "agent/step/srun_link.h"
 #include "agent/stopped.h"
 #include "libpmi/status.h"
+#include "libstore/store.h"
 
 #define TICKS_OF_LIMIT 4 /* looks until the first report */
 #define STALL_TICK_MAX_MS 15000
@@ -22,7 +23,7 @@ struct service_status {
 	uv_timer_t line;
 	bool waiting;        /* something pending has been seen, */
 	bool expires;        /* which Pmi2xCollectiveTimeout ends */
-	uint64_t progress;   /* pmi_server_ended when it was */
+	uint64_t progress;   /* progress_of when it was */
 	uint64_t last;       /* loop time of the last look, ms */
 	uint64_t counted_ms; /* time that it has waited, suspensions left out */
 	uint64_t report_ms;  /* of counted_ms: when srun is told next */
@@ -68,6 +69,21 @@ static void start_tick(struct service *s)
 	uv_timer_start(&s->status->tick, on_tick, ms ? ms : 1, 0);
 }
 
+/* A number that changes whenever one of the waits of MPI ends, or the oldest of the store. */
+static uint64_t progress_of(const struct service *s)
+{
+	return pmi_server_ended(s->server) + store_oldest_wait(s->store);
+}
+
+/* A wait of MPI or, where none has a line of its own, of the store. */
+static void describe_wait(struct service *s, unsigned seconds, char text[PMI_WAIT_TEXT_MAX])
+{
+	_Static_assert(PMI_WAIT_TEXT_MAX >= STORE_TEXT_MAX, "one text for both");
+	pmi_server_tell_wait(s->server, seconds, text);
+	if (!text[0])
+		store_tell_wait(s->store, seconds, text);
+}
+
 /* Before each wait of the loop. */
 static void on_watch(uv_prepare_t *prepare)
 {
@@ -76,11 +92,11 @@ static void on_watch(uv_prepare_t *prepare)
 	uint64_t progress;
 	bool expires;
 
-	if (!pmi_server_waits(s->server)) {
+	if (!pmi_server_waits(s->server) && !store_oldest_wait(s->store)) {
 		st->waiting = false; /* the timer finds out */
 		return;
 	}
-	progress = pmi_server_ended(s->server);
+	progress = progress_of(s);
 	expires = pmi_server_expires(s->server);
 	if (st->waiting && progress == st->progress && expires == st->expires)
 		return;
@@ -105,7 +121,10 @@ static void tell_srun(struct service *s, bool give_up)
 		.text = text,
 	};
 
-	pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
+	if (pmi_server_waits(s->server))
+		pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
+	else
+		store_tell_wait(s->store, (unsigned)msg.code, text);
 	if (!text[0] && control_path_is_direct(s)) /* the parent, which knows better, is silent */
 		pmi_server_tell_own_wait(s->server, (unsigned)msg.code, text);
 	s->status->unanswered = !control_path_is_direct(s);
@@ -201,7 +220,7 @@ static uint32_t age_ms(struct service *s)
 	if (!pmi_server_pending(s->server))
 		return 0;
 	age = 1;
-	if (st->waiting && pmi_server_ended(s->server) == st->progress)
+	if (st->waiting && progress_of(s) == st->progress)
 		age = 1 + st->counted_ms + (is_suspended(s) ?
 						0 : node_now(s->node) - st->last);
 	return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
@@ -239,7 +258,7 @@ static int pack_wait(struct service *s, struct buf *out)
 	ms = st->counted_ms + (is_suspended(s) ? 0 : node_now(s->node) - st->last);
 	if (ms < MS_PER_S)
 		return 0;
-	pmi_server_tell_wait(s->server, (unsigned)(ms / MS_PER_S), text);
+	describe_wait(s, (unsigned)(ms / MS_PER_S), text);
 	return text[0] ? pack_str(out, text) : 0;
 }
 

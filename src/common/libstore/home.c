@@ -211,6 +211,30 @@ void home_each_gone(const struct home *h, void (*fn)(void *arg, uint32_t rank, c
 			fn(arg, h->o.ranks ? h->o.ranks[i] : i, h->how[h->gone[i] - 1]);
 }
 
+/* ---- for people ---- */
+
+const char *home_show_name(const void *name, size_t len, char out[NAME_SHOWN])
+{
+	size_t n = len < NAME_SHOWN - 1 ? len : NAME_SHOWN - 1;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = ((const char *)name)[i];
+
+		out[i] = c > ' ' && c < 127 ? c : '?';
+	}
+	out[n] = '\0';
+	return out;
+}
+
+const char *home_missing_key(const struct home *h, const struct asker *from,
+			     char out[NAME_SHOWN])
+{
+	const struct waiter *w;
+
+	HASH_FIND(hh, h->waiters, from, sizeof(*from), w);
+	return w && w->key ? home_show_name(w->key->name, w->key->len, out) : NULL;
+}
+
 /* ---- life ---- */
 
 int home_create(struct home **out, const struct home_options *options,
@@ -245,4 +269,3 @@ void home_destroy(struct home *h)
 	free(h->gone);
 	free(h);
 }
-

@@ -48,3 +48,17 @@ void home_rank_gone(struct home *h, uint32_t rank, const char *how);
 /* Call for each rank that has. */
 void home_each_gone(const struct home *h, void (*fn)(void *arg, uint32_t rank, const char *how),
 		    void *arg);
+
+/* ---- for people ---- */
+
+#define NAME_SHOWN 64 /* bytes of a name or key, NUL included */
+
+/* The name as people may see it. Returns `out`. */
+const char *home_show_name(const void *name, size_t len, char out[NAME_SHOWN]);
+/* The number of the meeting that waits longest; 0: none waits. Later ones have higher numbers. */
+uint64_t home_oldest_meeting(const struct home *h);
+/* A line about that meeting, with the ranks that are missing; empty: none waits. */
+void home_tell_meeting(const struct home *h, unsigned seconds, char text[STORE_TEXT_MAX]);
+/* The key that a waiting request misses first; NULL: there is no such request. */
+const char *home_missing_key(const struct home *h, const struct asker *from,
+			     char out[NAME_SHOWN]);

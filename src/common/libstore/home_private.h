@@ -58,6 +58,7 @@ struct home {
 	struct key *keys[STORE_SPACES];
 	struct waiter *waiters;
 	struct meeting *meetings;
+	uint64_t last_meeting; /* number */
 	uint8_t *gone;         /* by index in o.ranks: 0, or a number of `how`; NULL: none */
 	char how[GONE_TEXTS][GONE_HOW_MAX];
 	uint32_t nhow, ngone;

@@ -11,10 +11,10 @@
 
 #define RANKS_SHOWN 320 /* bytes of a list of ranks */
 #define NODES_SHOWN 320 /* bytes of a list of nodes */
-#define NAME_SHOWN 64   /* bytes of a name */
 
 struct meeting {
-	UT_hash_handle hh;      /* in home.meetings, by name */
+	UT_hash_handle hh;      /* in home.meetings, by name; the oldest is the first */
+	uint64_t number;        /* of meetings at this home */
 	struct waiter **in;     /* by index in o.ranks; NULL: missing */
 	struct waiter *waiters;
 	uint32_t nin;
@@ -32,18 +32,9 @@ static const char *kind(const struct meeting *m)
 	return m->gather ? "allgather" : "barrier";
 }
 
-/* The name as people may see it. */
 static const char *shown(const struct meeting *m, char out[NAME_SHOWN])
 {
-	size_t n = m->len - 2 < NAME_SHOWN - 1 ? m->len - 2 : NAME_SHOWN - 1;
-
-	for (size_t i = 0; i < n; i++) {
-		char c = m->name[i + 2];
-
-		out[i] = c > ' ' && c < 127 ? c : '?';
-	}
-	out[n] = '\0';
-	return out;
+	return home_show_name(m->name + 2, m->len - 2, out);
 }
 
 static uint32_t rank_at(const struct home *h, uint32_t index)
@@ -82,24 +73,59 @@ static void list_nodes(const struct home *h, const uint32_t *ranks, uint32_t n,
 	}
 }
 
-/* "ranks 3, 5-6 (nodes n1, n2)" */
-static void name_missing(const struct home *h, const struct meeting *m,
-			 char out[STORE_TEXT_MAX])
+/* Lists of the ranks that are not in a meeting (NULL: all), and of their nodes. Returns how many. */
+static uint32_t list_missing(const struct home *h, const struct meeting *m,
+			     char list[RANKS_SHOWN], char nodes[NODES_SHOWN])
 {
 	uint32_t *ranks = calloc(h->o.nranks, sizeof(*ranks)), n = 0;
-	char list[RANKS_SHOWN], nodes[NODES_SHOWN];
 
 	for (uint32_t i = 0; ranks && i < h->o.nranks; i++)
 		if (!m || !m->in[i])
 			ranks[n++] = rank_at(h, i);
-	out[0] = '\0';
 	if (n) {
-		rankset_format(ranks, n, list, sizeof(list));
+		rankset_format(ranks, n, list, RANKS_SHOWN);
 		list_nodes(h, ranks, n, nodes);
-		snprintf(out, STORE_TEXT_MAX, "rank%s %s (node%s %s)", n > 1 ? "s" : "",
-			 list, strchr(nodes, ',') ? "s" : "", nodes);
 	}
 	free(ranks);
+	return n;
+}
+
+static const char *plural(const char *nodes)
+{
+	return strchr(nodes, ',') ? "s" : "";
+}
+
+/* "ranks 3, 5-6 (nodes n1, n2)" */
+static void name_missing(const struct home *h, const struct meeting *m,
+			 char out[STORE_TEXT_MAX])
+{
+	char list[RANKS_SHOWN], nodes[NODES_SHOWN];
+	uint32_t n = list_missing(h, m, list, nodes);
+
+	out[0] = '\0';
+	if (n)
+		snprintf(out, STORE_TEXT_MAX, "rank%s %s (node%s %s)", n > 1 ? "s" : "",
+			 list, plural(nodes), nodes);
+}
+
+uint64_t home_oldest_meeting(const struct home *h)
+{
+	return h->meetings ? h->meetings->number : 0;
+}
+
+/* In the form of collectives of MPI: libpmi/status.h. */
+void home_tell_meeting(const struct home *h, unsigned seconds, char text[STORE_TEXT_MAX])
+{
+	const struct meeting *m = h->meetings;
+	char list[RANKS_SHOWN], nodes[NODES_SHOWN], name[NAME_SHOWN];
+	uint32_t n = m ? list_missing(h, m, list, nodes) : 0;
+
+	text[0] = '\0';
+	if (n)
+		snprintf(text, STORE_TEXT_MAX,
+			 "%s %s of pmi2x-sync: %u s, waiting for %u of %u ranks: %s (node%s %s)",
+			 kind(m), shown(m, name), seconds, n, h->o.nranks, list,
+			 plural(nodes), nodes);
 }
 
 /* ---- meetings ---- */
@@ -134,6 +160,7 @@ static struct meeting *add(struct home *h, const struct asker *from, const char 
 	if (m)
 		m->in = calloc(h->o.nranks, sizeof(*m->in));
 	if (m && m->in) {
+		m->number = ++h->last_meeting;
 		m->bytes = bytes;
 		m->len = len;
 		memcpy(m->name, name, len);

@@ -9,6 +9,7 @@
 
 static void free_request(struct store *s, struct own_request *r)
 {
+	wait_end(s, r);
 	HASH_DEL(s->own, r);
 	DL_DELETE(r->client->requests, r);
 	r->client->count--;
@@ -133,6 +134,8 @@ void store_ask(struct store_client *c, uint64_t token, const struct store_reques
 		refuse(c, token, STORE_FULL, "no memory for a request");
 		return;
 	}
+	if (rq->op == STORE_WAIT || rq->op == STORE_FETCH)
+		wait_begin(s, r, rq);
 	from = asker_of(r);
 	if (rq->local) {
 		home_ask(s->here, &from, c->space, rq);
@@ -252,6 +255,7 @@ int store_create(struct store **out, const struct layout *layout,
 	s->ops = *ops;
 	s->place = *place;
 	s->layout = layout;
+	s->names = names;
 	s->position = place->range.first;
 	s->budget = options->budget;
 	s->gone = calloc((size_t)place->children + 1, sizeof(*s->gone));

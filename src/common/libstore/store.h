@@ -201,4 +201,17 @@ bool store_used(const struct store *s);
 /* Requests of this node's clients that wait. */
 uint32_t store_waiting(const struct store *s);
 
+/* ---- for people ---- */
+
+/*
+ * 0: no client of this node waits for a key, and no meeting waits at a home on this node. Otherwise
+ * a number that changes when what has waited longest ends.
+ */
+uint64_t store_oldest_wait(const struct store *s);
+/*
+ * A line about what has waited for `seconds`: a meeting and the ranks that it misses, or a key and
+ * the ranks of this node that wait for it. Empty when nothing waits.
+ */
+void store_tell_wait(const struct store *s, unsigned seconds, char text[STORE_TEXT_MAX]);
+
 #endif

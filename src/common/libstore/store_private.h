@@ -7,6 +7,7 @@
  *   relay.h    the way to another node's home
  *   node.c     messages of neighbours
  *   request.c  rules of each request
+ *   waits.c    descriptions of what waits
  *   window.h   flow control between neighbours
  */
 #ifndef PMI2X_STORE_PRIVATE_H
@@ -30,6 +31,16 @@ struct own_request {
 	bool local;
 	struct store_client *client;
 	struct own_request *prev, *next; /* in the client's list, the latest first */
+	struct key_wait *wait;           /* NULL: it waits for no key */
+};
+
+/* A request of this node that waits for keys, as people want to see it. */
+struct key_wait {
+	struct key_wait *prev, *next; /* in store.key_waits, the oldest first */
+	const struct own_request *request;
+	uint32_t rank;
+	uint32_t nkeys;
+	char key[NAME_SHOWN];         /* the first one */
 };
 
 struct store_client {
@@ -45,6 +56,7 @@ struct store {
 	struct store_ops ops;
 	struct tree_place place;
 	const struct layout *layout;
+	const char *const *names; /* of nodes, by node id */
 	uint32_t position;
 	struct home *here;  /* of what the tasks of this node share among themselves */
 	struct home *step;  /* of the step's keys; NULL: another node has them */
@@ -52,6 +64,7 @@ struct store {
 	struct own_request *own;
 	uint64_t last_number; /* of a request of this node */
 	uint32_t waiting;
+	struct key_wait *key_waits;
 	bool used;
 	struct budget *budget;
 	struct window *windows; /* of the children, and then of the parent */
@@ -69,6 +82,12 @@ void store_answer(void *store, const struct asker *to, const struct store_answer
 
 /* The window of the parent or a child; NULL: the position is neither. */
 struct window *store_window(struct store *s, uint32_t position);
+
+/* ---- waits.c ---- */
+
+/* Remember a request that waits for keys; without memory nobody hears of it. */
+void wait_begin(struct store *s, struct own_request *r, const struct store_request *rq);
+void wait_end(struct store *s, struct own_request *r);
 
 /* ---- node.c ---- */
 

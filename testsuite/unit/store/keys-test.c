@@ -257,3 +257,15 @@ CASE(keys_of_any_bytes_differ)
 		assert_answer(&x, 1);
 	}
 }
+
+/* The request misses its second key; connections of PyTorch have no rank. */
+CASE(missing_key_and_connections_of_pytorch_are_told)
+{
+	char text[STORE_TEXT_MAX];
+
+	set(&x, "a", "1");
+	bed_ask(&x, STORE_WAIT, "a b c", NULL);
+	bed_ask(&y, STORE_WAIT, "a b", NULL);
+	store_tell_wait(b.store, 3, text);
+	assert_string_equal(text, "key b (of 3 keys): 3 s, 2 connections of PyTorch wait for it, and it has no value");
+}

@@ -248,3 +248,59 @@ CASE(all_additions_count)
 	net_settle(&net);
 	assert_value(6, "140");
 }
+
+static const char *told(uint32_t node)
+{
+	static char text[STORE_TEXT_MAX];
+
+	store_tell_wait(net.nodes[node].store, 12, text);
+	return text;
+}
+
+CASE(root_tells_whom_a_barrier_misses)
+{
+	ask(3, STORE_MEET, "b", NULL);
+	ask(0, STORE_MEET, "b", NULL);
+	ask(5, STORE_MEET, "b", NULL);
+	net_settle(&net);
+	assert_string_equal(told(0), "barrier b of pmi2x-sync: 12 s, waiting for 4 of 7 ranks: 1-2, 4, 6 (nodes n1, n2, n4, n6)");
+	assert_true(store_oldest_wait(net.nodes[0].store) > 0);
+	assert_string_equal(told(3), ""); /* the root knows better */
+	for (uint32_t i = 1; i < NODES; i++)
+		if (i != 3 && i != 5)
+			ask(i, STORE_MEET, "b", NULL);
+	net_settle(&net);
+	assert_string_equal(told(0), "");
+	assert_int_equal(store_oldest_wait(net.nodes[0].store), 0);
+}
+
+CASE(node_tells_which_of_its_ranks_wait_for_a_key)
+{
+	struct net_client more;
+
+	net_client(&net, &more, 5);
+	ask_as(&more, 9, STORE_WAIT, "k\n", NULL);
+	ask(5, STORE_FETCH, "k\n", NULL);
+	ask(5, STORE_FETCH, "other", NULL);
+	net_settle(&net);
+	assert_string_equal(told(5), "key k?: 12 s, ranks 5, 9 (node n5) wait for it, and it has no value");
+	assert_string_equal(told(0), "");
+	assert_int_equal(store_oldest_wait(net.nodes[0].store), 0);
+	store_client_close(more.client);
+	ask(0, STORE_SET, "k\n", "1");
+	net_settle(&net);
+	assert_string_equal(told(5), "key other: 12 s, rank 5 (node n5) waits for it, and it has no value");
+}
+
+CASE(number_of_the_oldest_wait_changes_when_it_ends)
+{
+	uint64_t first;
+
+	ask(0, STORE_WAIT, "a", NULL);
+	first = store_oldest_wait(net.nodes[0].store);
+	ask(0, STORE_WAIT, "b", NULL);
+	assert_int_equal(store_oldest_wait(net.nodes[0].store), first);
+	ask(1, STORE_SET, "a", NULL);
+	net_settle(&net);
+	assert_true(store_oldest_wait(net.nodes[0].store) != first);
+}
