@@ -64,10 +64,10 @@ static void send_answer(const struct client *c, uint64_t number, const struct st
 	int rc;
 
 	payload_vec_init(&v);
-	rc = store_msg_make_answer(&v, number, a, true, budget);
+	rc = store_msg_make_client_answer(&v, number, a, budget);
 	if (rc) {
 		payload_vec_clear(&v);
-		rc = store_msg_make_answer(&v, number, &lacks, true, NULL);
+		rc = store_msg_make_client_answer(&v, number, &lacks, NULL);
 	}
 	if (!rc)
 		(void)stream_write_vec(c->stream, NULL, &v);

@@ -12,7 +12,9 @@
 
 static void give(struct home *h, const struct asker *to, const struct store_answer *a)
 {
-	h->answer(h->arg, to, a);
+	struct asker one = *to;
+
+	h->answer(h->arg, &one, 1, a);
 }
 
 void home_answer_number(struct home *h, const struct asker *to, int64_t number)
@@ -238,8 +240,7 @@ const char *home_missing_key(const struct home *h, const struct asker *from,
 /* ---- life ---- */
 
 int home_create(struct home **out, const struct home_options *options,
-		void (*answer)(void *arg, const struct asker *to,
-			       const struct store_answer *answer), void *arg)
+		home_answer_fn *answer, void *arg)
 {
 	struct home *h = calloc(1, sizeof(*h));
 

@@ -29,10 +29,13 @@ struct home_options {
 	const char *const *names;
 };
 
-/* `answer` must not call back. 0 or -ENOMEM. */
+/* One answer to several askers, in any order; the array may be changed. Must not call back. */
+typedef void home_answer_fn(void *arg, struct asker *to, uint32_t n,
+			    const struct store_answer *answer);
+
+/* 0 or -ENOMEM. */
 int home_create(struct home **out, const struct home_options *options,
-		void (*answer)(void *arg, const struct asker *to,
-			       const struct store_answer *answer), void *arg);
+		home_answer_fn *answer, void *arg);
 /* Nobody is answered any more. NULL is allowed. */
 void home_destroy(struct home *h);
 

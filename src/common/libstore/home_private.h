@@ -49,7 +49,7 @@ struct waiter {
 
 struct home {
 	struct home_options o;
-	void (*answer)(void *arg, const struct asker *to, const struct store_answer *answer);
+	home_answer_fn *answer;
 	void *arg;
 	uint64_t used;         /* bytes */
 	uint32_t nkeys;        /* in the tables */

@@ -199,15 +199,31 @@ static void forget(struct home *h, struct meeting *m, struct waiter *w)
 
 /* ---- ends ---- */
 
+/* One answer to all that are in the meeting, which ends. */
+static void answer_all(struct home *h, struct meeting *m, const struct store_answer *a)
+{
+	struct asker *to = calloc((size_t)m->nin + 1, sizeof(*to)), one;
+	uint32_t n = 0;
+
+	while (m->waiters) {
+		one = m->waiters->asker;
+		forget(h, m, m->waiters);
+		if (to)
+			to[n++] = one;
+		else
+			h->answer(h->arg, &one, 1, a);
+	}
+	if (n)
+		h->answer(h->arg, to, n, a);
+	free(to);
+	free_meeting(h, m);
+}
+
 static void fail(struct home *h, struct meeting *m, const char *why)
 {
-	while (m->waiters) {
-		const struct asker to = m->waiters->asker;
+	const struct store_answer a = { .status = STORE_FAILED, .text = why };
 
-		forget(h, m, m->waiters);
-		home_answer_text(h, &to, STORE_FAILED, "%s", why);
-	}
-	free_meeting(h, m);
+	answer_all(h, m, &a);
 }
 
 static void fail_by_rank(struct home *h, struct meeting *m, uint32_t index)
@@ -273,16 +289,12 @@ static void complete(struct home *h, struct meeting *m)
 	}
 	for (uint32_t i = 0; values && i < h->o.nranks; i++)
 		values[i] = payload_ref(m->in[i]->value);
-	while (m->waiters) {
-		const struct asker to = m->waiters->asker;
-
-		forget(h, m, m->waiters);
-		home_answer_values(h, &to, values, values ? h->o.nranks : 0);
-	}
+	answer_all(h, m, &(struct store_answer){
+		.values = values, .nvalues = values ? h->o.nranks : 0, .text = "",
+	});
 	for (uint32_t i = 0; values && i < h->o.nranks; i++)
 		payload_unref(values[i]);
 	free(values);
-	free_meeting(h, m);
 }
 
 /* ---- entering ---- */

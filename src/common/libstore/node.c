@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libstore/store_msg.h"
@@ -40,24 +41,37 @@ void node_send_up(void *store, struct payload *message)
 	send_payload(s, s->place.parent, message);
 }
 
-void node_send_answer(struct store *s, const struct asker *to,
-		      const struct store_answer *answer)
+static const struct store_answer lacks = {
+	.status = STORE_FULL, .text = "no memory for an answer (see Pmi2xBufferLimit)",
+};
+
+static void send_lack(struct store *s, const struct asker *to)
 {
-	static const struct store_answer lacks = {
-		.status = STORE_FULL,
-		.text = "no memory for an answer (see Pmi2xBufferLimit)",
-	};
 	const struct store_msg m = {
 		.type = STORE_MSG_ANSWER, .number = to->number, .answer = lacks,
 	};
+
+	send_to(s, to->position, &m);
+}
+
+void node_send_answer(struct store *s, const struct asker *to, uint32_t n,
+		      const struct store_answer *answer)
+{
+	uint64_t one = to->number, *numbers = n > 1 ? calloc(n, sizeof(*numbers)) : &one;
+	int rc = numbers ? 0 : -ENOMEM;
 	struct payload_vec v;
 
 	payload_vec_init(&v);
-	if (store_msg_make_answer(&v, to->number, answer, false, s->budget))
-		send_to(s, to->position, &m);
-	else
+	for (uint32_t i = 0; numbers && i < n; i++)
+		numbers[i] = to[i].number;
+	rc = rc ? rc : store_msg_make_answer(&v, numbers, n, answer, s->budget);
+	if (!rc)
 		send_vec(s, to->position, &v);
+	for (uint32_t i = 0; rc && i < n; i++)
+		send_lack(s, &to[i]);
 	payload_vec_clear(&v);
+	if (numbers != &one)
+		free(numbers);
 }
 
 void node_send_gone(void *store, uint32_t rank, const char *how)
@@ -174,8 +188,12 @@ static int from_child(struct store *s, uint32_t child, const struct store_msg *m
 static int from_parent(struct store *s, const struct store_msg *m)
 {
 	if (m->type == STORE_MSG_ANSWER)
-		relay_answer(s->relay, m->number, &m->answer);
-	return m->type == STORE_MSG_ANSWER || m->type == STORE_MSG_OPEN ? 0 : -EPROTO;
+		relay_answer(s->relay, &m->number, 1, &m->answer);
+	else if (m->type == STORE_MSG_ANSWERS)
+		relay_answer(s->relay, m->numbers, m->nnumbers, &m->answer);
+	else if (m->type != STORE_MSG_OPEN)
+		return -EPROTO;
+	return 0;
 }
 
 /* Carry a message out; its bytes are released when all that it leads to has been sent. */

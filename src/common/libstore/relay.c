@@ -14,6 +14,8 @@
 #include "libstore/request.h"
 #include "libstore/store_msg.h"
 
+#define ARRIVALS_FEW 16 /* askers, without memory for more */
+
 struct flight;
 
 /* A request of an asker. */
@@ -51,8 +53,9 @@ static void answer_text(const struct relay *r, const struct asker *to,
 			enum store_status status, const char *text)
 {
 	const struct store_answer a = { .status = status, .text = text };
+	struct asker one = *to;
 
-	r->ops.answer(r->ops.arg, to, &a);
+	r->ops.answer(r->ops.arg, &one, 1, &a);
 }
 
 static struct passenger *add_passenger(struct relay *r, const struct asker *from)
@@ -277,21 +280,70 @@ void relay_ask(struct relay *r, const struct asker *from, enum store_space space
 
 /* ---- answers ---- */
 
-void relay_answer(struct relay *r, uint64_t number, const struct store_answer *answer)
-{
-	struct flight *f;
+/* Askers that get one answer. Without memory for all it is given to a few at a time. */
+struct arrivals {
+	struct relay *relay;
+	const struct store_answer *answer;
+	struct asker few[ARRIVALS_FEW], *to;
+	uint32_t n, room;
+};
 
-	HASH_FIND(hh, r->flights, &number, sizeof(number), f);
-	if (!f)
-		return;
+static uint32_t count_arrivals(const struct relay *r, const uint64_t *numbers, uint32_t n)
+{
+	const struct passenger *p;
+	struct flight *f;
+	uint32_t all = 0, of_one;
+
+	for (uint32_t i = 0; i < n; i++) {
+		HASH_FIND(hh, r->flights, &numbers[i], sizeof(numbers[i]), f);
+		if (!f)
+			continue;
+		DL_COUNT(f->flying, p, of_one);
+		all += of_one;
+	}
+	return all;
+}
+
+static void answer_arrivals(struct arrivals *a)
+{
+	if (a->n)
+		a->relay->ops.answer(a->relay->ops.arg, a->to, a->n, a->answer);
+	a->n = 0;
+}
+
+static void land(struct arrivals *a, struct flight *f)
+{
+	struct relay *r = a->relay;
+
 	launch_queued(r, f);
 	while (f->flying) {
-		const struct asker to = f->flying->asker;
-
+		if (a->n == a->room)
+			answer_arrivals(a);
+		a->to[a->n++] = f->flying->asker;
 		free_passenger(r, f->flying);
-		r->ops.answer(r->ops.arg, &to, answer);
 	}
 	free_flight(r, f);
+}
+
+void relay_answer(struct relay *r, const uint64_t *numbers, uint32_t n,
+		  const struct store_answer *answer)
+{
+	struct arrivals a = { .relay = r, .answer = answer, .to = a.few, .room = ARRIVALS_FEW };
+	uint32_t all = count_arrivals(r, numbers, n);
+	struct asker *many = all > ARRIVALS_FEW ? calloc(all, sizeof(*many)) : NULL;
+	struct flight *f;
+
+	if (many) {
+		a.to = many;
+		a.room = all;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		HASH_FIND(hh, r->flights, &numbers[i], sizeof(numbers[i]), f);
+		if (f)
+			land(&a, f);
+	}
+	answer_arrivals(&a);
+	free(many);
 }
 
 void relay_fail(struct relay *r, const char *why)

@@ -7,6 +7,8 @@
  * a node sends its parent at most one of them at a time, and gets the answer once. They do not
  * share the answer of the flight that was sent before they were asked, which may be older than
  * they are.
+ *
+ * The end of a meeting answers all of its requests at once: a link carries it in one message.
  */
 #ifndef PMI2X_RELAY_H
 #define PMI2X_RELAY_H
@@ -18,8 +20,7 @@ struct relay;
 struct relay_ops {
 	/* To the parent. */
 	void (*send)(void *arg, struct payload *message);
-	/* Must not call back. */
-	void (*answer)(void *arg, const struct asker *to, const struct store_answer *answer);
+	home_answer_fn *answer;
 	void *arg;
 };
 
@@ -33,8 +34,12 @@ void relay_ask(struct relay *r, const struct asker *from, enum store_space space
 	       const struct store_request *rq);
 bool relay_cancel(struct relay *r, const struct asker *from);
 void relay_forget(struct relay *r, uint32_t position);
-/* The parent has answered. An unknown number is ignored: its request has been withdrawn. */
-void relay_answer(struct relay *r, uint64_t number, const struct store_answer *answer);
+/*
+ * The parent has answered requests, all alike. An unknown number is ignored: its request has been
+ * withdrawn.
+ */
+void relay_answer(struct relay *r, const uint64_t *numbers, uint32_t n,
+		  const struct store_answer *answer);
 /* The parent has gone: all that is asked, now and later, fails for `why`. */
 void relay_fail(struct relay *r, const char *why);
 

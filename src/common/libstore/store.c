@@ -31,12 +31,30 @@ static void answer_own(struct store *s, uint64_t number, const struct store_answ
 	}
 }
 
-void store_answer(void *store, const struct asker *to, const struct store_answer *answer)
+static int compare_positions(const void *a, const void *b)
 {
-	if (to->position == ASKER_HERE)
-		answer_own(store, to->number, answer);
-	else
-		node_send_answer(store, to, answer);
+	const struct asker *x = a, *y = b;
+
+	return x->position < y->position ? -1 : x->position > y->position;
+}
+
+/* A neighbour gets one message for all of its requests. */
+void store_answer(void *store, struct asker *to, uint32_t n, const struct store_answer *answer)
+{
+	uint32_t first = 0, end;
+
+	if (n > 1)
+		qsort(to, n, sizeof(*to), compare_positions);
+	for (; first < n; first = end) {
+		end = first + 1;
+		if (to[first].position == ASKER_HERE) {
+			answer_own(store, to[first].number, answer);
+			continue;
+		}
+		while (end < n && to[end].position == to[first].position)
+			end++;
+		node_send_answer(store, &to[first], end - first, answer);
+	}
 }
 
 static void refuse(const struct store_client *c, uint64_t token, enum store_status status,

@@ -105,6 +105,21 @@ static void code_answer(struct coder *c, struct store_msg *m, struct payload *by
 		code_value(c, &values[i], bytes);
 }
 
+static void code_answered(struct coder *c, struct store_msg *m)
+{
+	uint64_t *numbers = (uint64_t *)m->numbers;
+
+	code_count(c, &m->nnumbers, UINT32_MAX, sizeof(*numbers));
+	if (!c->out)
+		m->numbers = numbers = calloc((size_t)m->nnumbers + 1, sizeof(*numbers));
+	if (!numbers && !c->out) {
+		m->nnumbers = 0;
+		c->rc = -ENOMEM;
+	}
+	for (uint32_t i = 0; i < m->nnumbers; i++)
+		code_u64(c, &numbers[i]);
+}
+
 static bool has_number(enum store_msg_type type)
 {
 	return type <= STORE_MSG_CANCEL || type == STORE_MSG_CREDIT;
@@ -124,7 +139,9 @@ static void code_message(struct coder *c, struct store_msg *m, struct payload *b
 		code_clean(c, m->text, sizeof(m->text));
 	if (m->type == STORE_MSG_ASK)
 		code_request(c, m);
-	if (m->type == STORE_MSG_ANSWER)
+	if (m->type == STORE_MSG_ANSWERS)
+		code_answered(c, m);
+	if (m->type == STORE_MSG_ANSWER || m->type == STORE_MSG_ANSWERS)
 		code_answer(c, m, bytes);
 }
 
@@ -231,11 +248,11 @@ static void set_length(struct payload_vec *out)
 	(void)pack_u32(&length, (uint32_t)(out->bytes - STORE_MSG_LENGTH));
 }
 
-int store_msg_make_answer(struct payload_vec *out, uint64_t number,
-			  const struct store_answer *a, bool for_client,
-			  struct budget *budget)
+/* `m` is without its values; `for_client`: room for its length comes first. */
+static int make_answer(struct payload_vec *out, struct store_msg *m,
+		       const struct store_answer *a, bool for_client, struct budget *budget)
 {
-	uint8_t type = STORE_MSG_ANSWER;
+	uint8_t type = (uint8_t)m->type;
 	struct buf b;
 	struct coder c = { .out = &b };
 	int rc;
@@ -244,7 +261,10 @@ int store_msg_make_answer(struct payload_vec *out, uint64_t number,
 	b.budget = budget;
 	c.rc = for_client ? pack_u32(&b, 0) : 0;
 	code_u8(&c, &type);
-	code_u64(&c, &number);
+	if (m->type == STORE_MSG_ANSWERS)
+		code_answered(&c, m);
+	else
+		code_u64(&c, &m->number);
 	code_answer_head(&c, (struct store_answer *)a, NULL);
 	rc = c.rc;
 	for (uint32_t i = 0; !rc && i < a->nvalues; i++)
@@ -254,6 +274,25 @@ int store_msg_make_answer(struct payload_vec *out, uint64_t number,
 		set_length(out);
 	buf_free(&b);
 	return rc;
+}
+
+int store_msg_make_answer(struct payload_vec *out, const uint64_t *numbers, uint32_t n,
+			  const struct store_answer *a, struct budget *budget)
+{
+	struct store_msg m = {
+		.type = n > 1 ? STORE_MSG_ANSWERS : STORE_MSG_ANSWER,
+		.number = *numbers, .numbers = numbers, .nnumbers = n,
+	};
+
+	return make_answer(out, &m, a, false, budget);
+}
+
+int store_msg_make_client_answer(struct payload_vec *out, uint64_t number,
+				 const struct store_answer *a, struct budget *budget)
+{
+	struct store_msg m = { .type = STORE_MSG_ANSWER, .number = number };
+
+	return make_answer(out, &m, a, true, budget);
 }
 
 int store_msg_unpack(struct store_msg *m, struct payload *bytes)
@@ -276,6 +315,8 @@ void store_msg_free(struct store_msg *m)
 		payload_unref(m->answer.values[i]);
 	free((void *)m->answer.values);
 	free((void *)m->rq.keys);
+	free((void *)m->numbers);
+	m->numbers = NULL;
 	m->answer = (struct store_answer){ .text = "" };
 	m->rq = (struct store_request){ 0 };
 }

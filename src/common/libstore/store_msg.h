@@ -15,6 +15,7 @@
  *   OPEN     u8 5: the store is used
  *   HELLO    u8 6, u32 STORE_CLIENT_VERSION, u32 rank; of a client
  *   CREDIT   u8 7, u64 bytes: of messages that the sender has dealt with (window.h)
+ *   ANSWERS  u8 8, u32 how many numbers, the numbers, and the rest of ANSWER: to all of these
  */
 #ifndef PMI2X_STORE_MSG_H
 #define PMI2X_STORE_MSG_H
@@ -30,6 +31,7 @@ enum store_msg_type {
 	STORE_MSG_OPEN,
 	STORE_MSG_HELLO,
 	STORE_MSG_CREDIT,
+	STORE_MSG_ANSWERS,
 	STORE_MSG_TYPES,
 };
 
@@ -43,7 +45,9 @@ struct store_msg {
 	uint64_t number;            /* ASK, ANSWER, CANCEL: chosen by who asks; CREDIT: bytes */
 	enum store_space space;     /* ASK */
 	struct store_request rq;    /* ASK; keys of an unpacked one are its own */
-	struct store_answer answer; /* ANSWER; values and text of an unpacked one are its own */
+	struct store_answer answer; /* ANSWER, ANSWERS; values and text of an unpacked one are its own */
+	const uint64_t *numbers;    /* ANSWERS; of an unpacked one its own */
+	uint32_t nnumbers;
 	uint32_t version;           /* HELLO */
 	uint32_t rank;              /* GONE, HELLO */
 	char text[STORE_TEXT_MAX];  /* GONE; unpacked: of ANSWER, too */
@@ -64,11 +68,13 @@ void store_msg_free(struct store_msg *m);
 /* One message as a payload, counted in a budget (NULL: none). NULL: no memory. */
 struct payload *store_msg_make(const struct store_msg *m, struct budget *budget);
 /*
- * An ANSWER in pieces, appended to an empty list. Large values are referenced, the rest is copied
- * and counted in a budget. `for_client`: its length precedes it. 0, -ENOBUFS or -ENOMEM.
+ * An ANSWER, or ANSWERS to several numbers, in pieces, appended to an empty list. Large values are
+ * referenced, the rest is copied and counted in a budget. 0, -ENOBUFS or -ENOMEM.
  */
-int store_msg_make_answer(struct payload_vec *out, uint64_t number,
-			  const struct store_answer *a, bool for_client,
-			  struct budget *budget);
+int store_msg_make_answer(struct payload_vec *out, const uint64_t *numbers, uint32_t n,
+			  const struct store_answer *a, struct budget *budget);
+/* An ANSWER for the stream of a client, with its length before it; the same. */
+int store_msg_make_client_answer(struct payload_vec *out, uint64_t number,
+				 const struct store_answer *a, struct budget *budget);
 
 #endif

@@ -78,8 +78,7 @@ struct store {
 void store_dispatch(struct store *s, const struct asker *from, enum store_space space,
 		    const struct store_request *rq);
 /* An operation of homes and of the relay; `store` is one. */
-void store_answer(void *store, const struct asker *to, const struct store_answer *answer);
-
+home_answer_fn store_answer;
 /* The window of the parent or a child; NULL: the position is neither. */
 struct window *store_window(struct store *s, uint32_t position);
 
@@ -93,7 +92,8 @@ void wait_end(struct store *s, struct own_request *r);
 
 /* The store is used: `by` a neighbour, or ASKER_HERE. The others learn that. */
 void node_use(struct store *s, uint32_t by);
-void node_send_answer(struct store *s, const struct asker *to,
+/* To `n` requests of one neighbour. */
+void node_send_answer(struct store *s, const struct asker *to, uint32_t n,
 		      const struct store_answer *answer);
 /* To the parent. `store` is one. */
 void node_send_up(void *store, struct payload *message);

@@ -10,6 +10,7 @@
 void store_section(struct buf *out)
 {
 	static const struct store_bytes keys[] = { { "k", 1 }, { "key", 3 } };
+	static const uint64_t numbers[] = { 3, 1ull << 40 };
 	struct payload *value = payload_copy("value", 5);
 	struct payload *values[] = { value, NULL };
 	const struct store_msg messages[] = {
@@ -25,6 +26,8 @@ void store_section(struct buf *out)
 		{ .type = STORE_MSG_OPEN },
 		{ .type = STORE_MSG_HELLO, .version = 9, .rank = 3 },
 		{ .type = STORE_MSG_CREDIT, .number = 1ull << 33 },
+		{ .type = STORE_MSG_ANSWERS, .numbers = numbers, .nnumbers = 2,
+		  .answer = { .status = STORE_FAILED, .text = "gone" } },
 	};
 	struct buf b;
 	char name[20];

@@ -158,6 +158,23 @@ CASE(barrier_of_all_nodes_ends)
 		assert_done(i);
 }
 
+/* Rank 4 is the last one. Its node has told its children when it hears of its own end. */
+CASE(end_of_a_meeting_comes_once_over_a_link)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 4)
+			ask(i, STORE_MEET, "b", NULL);
+	net_settle(&net);
+	ask(4, STORE_MEET, "b", NULL);
+	net_deliver(&net, 1);
+	assert_int_equal(net.count, 2); /* to nodes 1 and 4 */
+	net_deliver(&net, 2);
+	assert_int_equal(net.count, 4); /* to nodes 2, 3, 5 and 6 */
+	net_settle(&net);
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_done(i);
+}
+
 CASE(missing_ranks_are_named_with_their_nodes)
 {
 	ask(3, STORE_MEET, "b", NULL);
