@@ -24,6 +24,7 @@ struct passenger {
 	struct asker asker;
 	struct flight *flight;
 	bool queued; /* for the next flight of the same request */
+	bool behind; /* others of its client, see relay.h */
 	struct passenger *prev, *next;
 };
 
@@ -140,13 +141,13 @@ static struct flight *add_flight(struct relay *r, const struct flight *like,
 
 /* The request of a name, with another number. */
 static struct payload *message_of(const struct relay *r, const struct payload *name,
-				  uint64_t number)
+				  uint64_t number, bool behind)
 {
 	struct payload *m = payload_new_in(r->budget, STORE_MSG_NUMBERED + name->len);
 
 	if (!m)
 		return NULL;
-	m->data[0] = STORE_MSG_ASK;
+	m->data[0] = behind ? STORE_MSG_BEHIND : STORE_MSG_ASK;
 	for (int i = 0; i < 8; i++)
 		m->data[1 + i] = (unsigned char)(number >> 8 * i);
 	memcpy(m->data + STORE_MSG_NUMBERED, name->data, name->len);
@@ -168,14 +169,17 @@ static void launch_queued(struct relay *r, struct flight *old)
 {
 	struct passenger *p, *next;
 	struct payload *message;
+	bool behind = false;
 	struct flight *f;
 
 	if (!old->queued)
 		return;
+	DL_FOREACH(old->queued, p)
+		behind |= p->behind;
 	HASH_DELETE(by_name, r->reads, old); /* the new one is to be joined */
 	memset(&old->by_name, 0, sizeof(old->by_name));
 	f = add_flight(r, old, old->name);
-	message = f ? message_of(r, f->name, f->number) : NULL;
+	message = f ? message_of(r, f->name, f->number, behind) : NULL;
 	if (!message) {
 		fail_queued(r, old);
 		if (f)
@@ -190,7 +194,7 @@ static void launch_queued(struct relay *r, struct flight *old)
 	payload_unref(message);
 }
 
-/* A change follows: what was asked before it is sent before it. */
+/* A request follows that is behind others. */
 static void launch_all_reads(struct relay *r)
 {
 	struct flight *f, *next;
@@ -266,9 +270,11 @@ void relay_ask(struct relay *r, const struct asker *from, enum store_space space
 		answer_text(r, from, STORE_FAILED, r->why);
 		return;
 	}
-	if (!request_reads(rq))
+	if (rq->behind)
 		launch_all_reads(r);
 	p = add_passenger(r, from);
+	if (p)
+		p->behind = rq->behind;
 	if (p && !join_or_start(r, p, space, rq))
 		return;
 	if (p) {

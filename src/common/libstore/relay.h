@@ -8,6 +8,9 @@
  * share the answer of the flight that was sent before they were asked, which may be older than
  * they are.
  *
+ * A client may ask again before it has an answer. Such a request is "behind" others: reads that
+ * are queued go up before it, so that all take effect in the client's order.
+ *
  * The end of a meeting answers all of its requests at once: a link carries it in one message.
  */
 #ifndef PMI2X_RELAY_H

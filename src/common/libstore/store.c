@@ -139,6 +139,7 @@ void store_ask(struct store_client *c, uint64_t token, const struct store_reques
 {
 	const char *why = request_check(rq);
 	struct store *s = c->store;
+	struct store_request ordered;
 	struct own_request *r;
 	struct asker from;
 
@@ -159,8 +160,10 @@ void store_ask(struct store_client *c, uint64_t token, const struct store_reques
 		home_ask(s->here, &from, c->space, rq);
 		return;
 	}
+	ordered = *rq;
+	ordered.behind = c->count > 1;
 	node_use(s, ASKER_HERE);
-	store_dispatch(s, &from, c->space, rq);
+	store_dispatch(s, &from, c->space, &ordered);
 }
 
 bool store_cancel(struct store_client *c, uint64_t token)

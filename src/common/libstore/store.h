@@ -89,6 +89,7 @@ struct store_request {
 	enum store_op op;
 	bool local;  /* among the tasks of this node only: at home here */
 	bool gather; /* STORE_MEET, STORE_MISSING */
+	bool behind; /* its client has asked others that have no answer; set by store_ask */
 	const struct store_bytes *keys;
 	uint32_t nkeys; /* 1, where the operation has `key` */
 	struct store_bytes value, expected;

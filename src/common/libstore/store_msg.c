@@ -127,8 +127,14 @@ static bool has_number(enum store_msg_type type)
 
 static void code_message(struct coder *c, struct store_msg *m, struct payload *bytes)
 {
-	CODE_ENUM(c, &m->type, STORE_MSG_TYPES);
-	CODE_CHECK(c, m->type);
+	enum store_msg_type type = m->rq.behind ? STORE_MSG_BEHIND : m->type;
+
+	CODE_ENUM(c, &type, STORE_MSG_TYPES);
+	CODE_CHECK(c, type);
+	if (!c->out) {
+		m->rq.behind = type == STORE_MSG_BEHIND;
+		m->type = m->rq.behind ? STORE_MSG_ASK : type;
+	}
 	if (has_number(m->type))
 		code_u64(c, &m->number);
 	if (m->type == STORE_MSG_HELLO)

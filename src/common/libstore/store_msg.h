@@ -15,6 +15,7 @@
  *   OPEN     u8 5: the store is used
  *   HELLO    u8 6, u32 STORE_CLIENT_VERSION, u32 rank; of a client
  *   CREDIT   u8 7, u64 bytes: of messages that the sender has dealt with (window.h)
+ *   BEHIND   u8 9, and the rest of ASK: the client has asked others that have no answer
  *   ANSWERS  u8 8, u32 how many numbers, the numbers, and the rest of ANSWER: to all of these
  */
 #ifndef PMI2X_STORE_MSG_H
@@ -32,6 +33,7 @@ enum store_msg_type {
 	STORE_MSG_HELLO,
 	STORE_MSG_CREDIT,
 	STORE_MSG_ANSWERS,
+	STORE_MSG_BEHIND, /* unpacked: ASK, with rq.behind */
 	STORE_MSG_TYPES,
 };
 

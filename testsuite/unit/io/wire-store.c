@@ -26,6 +26,7 @@ void store_section(struct buf *out)
 		{ .type = STORE_MSG_OPEN },
 		{ .type = STORE_MSG_HELLO, .version = 9, .rank = 3 },
 		{ .type = STORE_MSG_CREDIT, .number = 1ull << 33 },
+		{ .type = STORE_MSG_ASK, .rq = { .op = STORE_COUNT, .behind = true } },
 		{ .type = STORE_MSG_ANSWERS, .numbers = numbers, .nnumbers = 2,
 		  .answer = { .status = STORE_FAILED, .text = "gone" } },
 	};
