@@ -45,39 +45,34 @@ static bool has_ipv6(void)
 }
 
 /* A node that looks for them at 127.0.0.1 finds nobody. */
-TEST(nodes_of_ipv6_alone)
+CLUSTER_TEST(nodes_of_ipv6_alone, 5)
 {
 	const struct sockaddr_in6 one = {
 		.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT,
 	};
-	struct cluster c;
 
 	if (!has_ipv6())
 		skip();
-	cluster_open(&c, 5);
-	c.ipv6 = true;
-	memcpy(&c.options.bind, &one, sizeof(one));
-	cluster_start_pmi(&c);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
+	c->ipv6 = true;
+	memcpy(&c->options.bind, &one, sizeof(one));
+	cluster_start_pmi(c);
+	assert_string_equal(c->text, "");
 }
 
 /* All listen in a network of which node_address knows nothing. */
-TEST(a_network_of_their_own)
+CLUSTER_TEST(a_network_of_their_own, 5)
 {
 	struct sockaddr_in here = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
 	};
-	struct cluster c;
 
-	cluster_open(&c, 5);
-	memcpy(&c.options.bind, &here, sizeof(here));
-	c.options.addresses_told = true;
-	c.nowhere = true;
-	cluster_start_pmi(&c);
-	assert_string_equal(c.text, "");
-	cluster_close(&c);
-	assert_true(c.tells >= 4);
+	memcpy(&c->options.bind, &here, sizeof(here));
+	c->options.addresses_told = true;
+	c->nowhere = true;
+	cluster_start_pmi(c);
+	assert_string_equal(c->text, "");
+	cluster_stop_all(c);
+	assert_true(c->tells >= 4);
 }
 
 CLUSTER_TEST(neighbour_that_gives_no_address_is_named, 3)
@@ -113,21 +108,19 @@ CLUSTER_TEST(a_late_parent_is_found, 3)
 }
 
 /* Another program sits on the ports of parent and child, and answers nothing. */
-TEST(strangers_on_the_ports_do_no_harm)
+CLUSTER_TEST(strangers_on_the_ports_do_no_harm, 5)
 {
 	static const struct sockaddr_storage everywhere;
-	struct cluster c;
 	uint16_t port;
 	int fds[2];
 
-	cluster_open(&c, 5);
-	c.options.handshake_ms = 500;
-	fds[0] = listener_socket(&everywhere, cluster_port(&c, 0), &port);
-	fds[1] = listener_socket(&everywhere, cluster_port(&c, 1), &port);
+	c->options.handshake_ms = 500;
+	fds[0] = listener_socket(&everywhere, cluster_port(c, 0), &port);
+	fds[1] = listener_socket(&everywhere, cluster_port(c, 1), &port);
 	assert_true(fds[0] >= 0 && fds[1] >= 0);
-	cluster_start_pmi(&c);
-	cluster_close(&c);
-	assert_true(c.tells > 0);
+	cluster_start_pmi(c);
+	cluster_stop_all(c);
+	assert_true(c->tells > 0);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -209,33 +202,27 @@ static unsigned count_lines(const char *text, const char *part)
 	return n;
 }
 
-TEST(different_options_are_logged_once_a_node_and_harm_nobody)
+CLUSTER_TEST(different_options_are_logged_once_a_node_and_harm_nobody, 5)
 {
-	struct cluster c;
-
-	cluster_open(&c, 5);
-	start_with_settings(&c, 0, "Pmi2xNew=1 Pmi2xPorts=1-2 Pmi2xPmix=no",
+	start_with_settings(c, 0, "Pmi2xNew=1 Pmi2xPorts=1-2 Pmi2xPmix=no",
 			    "Pmi2xPorts=3-4 Pmi2xPmix=no");
-	cluster_init_all(&c);
-	cluster_barrier(&c);
-	cluster_close(&c);
-	assert_non_null(strstr(c.text, "Pmi2xPorts is 3-4 on node n0 and 1-2 on node n"));
-	assert_non_null(strstr(c.text, "Pmi2xPorts is 1-2 on node n1 and 3-4 on node n0"));
-	assert_null(strstr(c.text, "Pmi2xPmix"));
+	cluster_init_all(c);
+	cluster_barrier(c);
+	cluster_stop_all(c);
+	assert_non_null(strstr(c->text, "Pmi2xPorts is 3-4 on node n0 and 1-2 on node n"));
+	assert_non_null(strstr(c->text, "Pmi2xPorts is 1-2 on node n1 and 3-4 on node n0"));
+	assert_null(strstr(c->text, "Pmi2xPmix"));
 	/* The root, and its two children. */
-	assert_int_equal(count_lines(c.text, "same mpi.conf"), 3);
+	assert_int_equal(count_lines(c->text, "same mpi.conf"), 3);
 }
 
-TEST(settings_of_one_neighbour_only_are_not_compared)
+CLUSTER_TEST(settings_of_one_neighbour_only_are_not_compared, 3)
 {
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	start_with_settings(&c, 0, "Pmi2xPorts=1-2", NULL);
-	cluster_init_all(&c);
-	cluster_barrier(&c);
-	cluster_close(&c);
-	assert_string_equal(c.text, "");
+	start_with_settings(c, 0, "Pmi2xPorts=1-2", NULL);
+	cluster_init_all(c);
+	cluster_barrier(c);
+	cluster_stop_all(c);
+	assert_string_equal(c->text, "");
 }
 
 /* Ports that nobody can guess: all is told, in the form slurmd uses. */

@@ -137,19 +137,16 @@ CLUSTER_TEST(last_words_are_heard, 1)
 	cluster_expect_log(c, "cannot reach srun");
 }
 
-TEST(one_that_never_runs_can_be_stopped)
+CLUSTER_TEST(one_that_never_runs_can_be_stopped, 2)
 {
-	struct cluster c;
 	int fd;
 
 	NOT_EMULATED("room for credentials alone in a message");
-	cluster_open(&c, 2);
-	cluster_prepare(&c, 0);
-	rank_register(&c, 0);
-	fd = c.pmi[0];
-	cluster_stop(&c, 0);
+	cluster_prepare(c, 0);
+	rank_register(c, 0);
+	fd = c->pmi[0];
+	cluster_stop(c, 0);
 	assert_int_equal(read(fd, &fd, 1), 0); /* the rank is not left hanging */
-	cluster_close(&c);
 }
 
 /* A region that cannot be had shows only now: the step must not hang. */
@@ -279,23 +276,21 @@ CLUSTER_TEST(silence_is_told_without_an_agent, 1)
 }
 
 /* The agent was started so that srun can ask it. */
-TEST(silence_is_told_by_the_agent)
+CLUSTER_TEST(silence_is_told_by_the_agent, 1)
 {
 	static const struct srun_server_host host;
 	struct srun_server *srun;
-	struct cluster c;
 
-	cluster_open(&c, 1);
-	srun = cluster_start_srun(&c, &host);
-	c.options.tell_unspoken = true;
-	cluster_start(&c, 0);
-	rank_register(&c, 0);
+	srun = cluster_start_srun(c, &host);
+	c->options.tell_unspoken = true;
+	cluster_start(c, 0);
+	rank_register(c, 0);
 	while (!shares_memory())
 		sched_yield();
-	assert_null(strstr(c.text, UNSPOKEN));
-	end_rank(&c);
-	assert_non_null(strstr(c.text, UNSPOKEN));
-	cluster_close(&c);
+	assert_null(strstr(c->text, UNSPOKEN));
+	end_rank(c);
+	assert_non_null(strstr(c->text, UNSPOKEN));
+	cluster_stop_all(c);
 	srun_server_stop(srun, 0);
 }
 
@@ -414,22 +409,20 @@ CLUSTER_TEST(a_rank_that_says_it_is_silent_costs_nothing, 1)
 }
 
 /* Lowered to what poll refuses, while no descriptor is lacking. */
-TEST(too_few_for_poll_end_the_step)
+CLUSTER_TEST(too_few_for_poll_end_the_step, 1)
 {
 	struct rlimit before, few;
-	struct cluster c;
 
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
+	cluster_start_all(c);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
 	few.rlim_cur = 4; /* one rank, and four other descriptors */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	wake(&c);
-	cluster_expect_log(&c, "raise LimitNOFILE");
+	wake(c);
+	cluster_expect_log(c, "raise LimitNOFILE");
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	cluster_close(&c);
-	assert_non_null(strstr(c.killed, "node n0"));
+	cluster_stop_all(c);
+	assert_non_null(strstr(c->killed, "node n0"));
 }
 
 /* As registration_of_rank does, which needs descriptors itself. */
@@ -476,27 +469,22 @@ static void send_rank_with_none_left(struct cluster *c)
 	close(pair[1]);
 }
 
-TEST(a_rank_that_cannot_be_taken_ends_the_step)
+CLUSTER_TEST(a_rank_that_cannot_be_taken_ends_the_step, 1)
 {
-	struct cluster c;
-
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
-	send_rank_with_none_left(&c);
-	cluster_close(&c);
-	assert_non_null(strstr(c.killed, "node n0"));
+	cluster_start_all(c);
+	send_rank_with_none_left(c);
+	cluster_stop_all(c);
+	assert_non_null(strstr(c->killed, "node n0"));
 }
 
-TEST(a_later_rank_that_cannot_be_taken_ends_the_step)
+CLUSTER_TEST(a_later_rank_that_cannot_be_taken_ends_the_step, 1)
 {
-	struct cluster c;
 	char byte;
 
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
-	rank_init(&c, 0);
-	send_rank_with_none_left(&c);
-	assert_int_equal(read(c.pmi[0], &byte, 1), 0); /* the other ranks know */
-	cluster_close(&c);
-	assert_non_null(strstr(c.killed, "node n0 cannot accept the connection"));
+	cluster_start_all(c);
+	rank_init(c, 0);
+	send_rank_with_none_left(c);
+	assert_int_equal(read(c->pmi[0], &byte, 1), 0); /* the other ranks know */
+	cluster_stop_all(c);
+	assert_non_null(strstr(c->killed, "node n0 cannot accept the connection"));
 }

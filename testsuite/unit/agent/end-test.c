@@ -179,22 +179,19 @@ CLUSTER_TEST(a_rank_that_does_not_read_is_dropped_alone, 1)
 }
 
 /* Each byte takes as much of a socket's room as a small message. */
-TEST(a_request_comes_byte_by_byte)
+CLUSTER_TEST(a_request_comes_byte_by_byte, 1)
 {
 	static const char put[] = "cmd=put kvsname=7.0 key=k value=";
 	char line[1000];
-	struct cluster c;
 
 	memset(line, 'v', sizeof(line));
 	memcpy(line, put, sizeof(put) - 1);
 	line[sizeof(line) - 1] = '\n';
-	cluster_open(&c, 1);
-	cluster_start_all(&c);
-	cluster_init_all(&c);
+	cluster_start_all(c);
+	cluster_init_all(c);
 	for (size_t i = 0; i < sizeof(line); i++)
-		assert_int_equal(write(c.pmi[0], &line[i], 1), 1);
-	rank_expect(&c, 0, "rc=0");
-	cluster_close(&c);
+		assert_int_equal(write(c->pmi[0], &line[i], 1), 1);
+	rank_expect(c, 0, "rc=0");
 }
 
 /* ---- ends of nodes ---- */
@@ -237,30 +234,28 @@ static bool is_staying(void *arg)
 }
 
 /* Nodes 2 and 4 speak by way of 1, whose rank has ended. */
-TEST(a_node_stays_as_long_as_others_need_it)
+CLUSTER_TEST(a_node_stays_as_long_as_others_need_it, 5)
 {
-	struct cluster c;
 	pthread_t stop;
 
-	cluster_open(&c, 5);
-	c.options.stays = true;
-	c.options.drain_ms = 50;
-	cluster_start_pmi(&c);
-	rank_say(&c, 1, "cmd=finalize");
-	rank_close(&c, 1);
-	assert_int_equal(pthread_create(&stop, NULL, stop_node_1, &c), 0);
-	cluster_await(&c, is_staying, &c);
-	rank_say(&c, 2, "cmd=barrier_in group=2,4:7");
-	rank_say(&c, 4, "cmd=barrier_in group=2,4:7");
-	rank_expect(&c, 2, "cmd=barrier_out rc=0 tag=7");
-	rank_expect(&c, 4, "cmd=barrier_out rc=0 tag=7");
+	c->options.stays = true;
+	c->options.drain_ms = 50;
+	cluster_start_pmi(c);
+	rank_say(c, 1, "cmd=finalize");
+	rank_close(c, 1);
+	assert_int_equal(pthread_create(&stop, NULL, stop_node_1, c), 0);
+	cluster_await(c, is_staying, c);
+	rank_say(c, 2, "cmd=barrier_in group=2,4:7");
+	rank_say(c, 4, "cmd=barrier_in group=2,4:7");
+	rank_expect(c, 2, "cmd=barrier_out rc=0 tag=7");
+	rank_expect(c, 4, "cmd=barrier_out rc=0 tag=7");
 	for (uint32_t i = 5; i-- > 0;) { /* nodes below leave first */
-		rank_close(&c, i);
-		cluster_stop(&c, i);
+		rank_close(c, i);
+		cluster_stop(c, i);
 	}
 	pthread_join(stop, NULL);
-	cluster_close(&c);
-	assert_string_equal(c.text, "");
+	cluster_stop_all(c);
+	assert_string_equal(c->text, "");
 }
 
 static unsigned threads(void)

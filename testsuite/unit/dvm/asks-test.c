@@ -111,6 +111,17 @@ static struct bed *bed_create(void)
 #define SUBMIT(tasks, more)                                                      \
 	"{'op':'submit','profile':{'id':'p','cwd':'/','env':{}},'tasks':[" tasks "]" more "}"
 
+/* A bed with a task that uses PMI, and so may spawn: task 1. */
+static struct bed *bed_with_parent(void)
+{
+	struct bed *b = bed_create();
+
+	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	return b;
+}
+
+#define PARENT_TEST(name) TEST_ON(name, struct bed *b, bed_with_parent())
+
 /* The task of this number spawns this number of ranks of "child". */
 static void spawn(struct bed *b, uint64_t task, uint32_t ranks)
 {
@@ -177,9 +188,8 @@ BED_TEST(a_task_spawns_another)
 	assert_int_equal(b->answers, 1);
 }
 
-BED_TEST(one_that_ends_before_it_is_there_is_answered)
+PARENT_TEST(one_that_ends_before_it_is_there_is_answered)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 3 << 8);
 	assert_string_equal(b->why, "task 2 ended with exit code 3 before its first rank had started PMI");
@@ -189,9 +199,8 @@ BED_TEST(one_that_ends_before_it_is_there_is_answered)
 	assert_int_equal(b->answer.why.len, 0);
 }
 
-BED_TEST(one_whose_first_rank_is_never_there_is_answered)
+PARENT_TEST(one_whose_first_rank_is_never_there_is_answered)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 2);
 	ready(b, 2, "rank 0 has ended");
 	assert_int_equal(b->answers, 0); /* the end of the task may say more */
@@ -230,9 +239,8 @@ BED_TEST(one_that_can_never_fit_is_refused)
 	assert_int_equal(b->answers, 3);
 }
 
-BED_TEST(a_spawn_of_a_task_that_has_ended_is_refused)
+PARENT_TEST(a_spawn_of_a_task_that_has_ended_is_refused)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	end(b, 1, 0);
 	spawn(b, 1, 1);
 	assert_string_equal(b->why, "it has ended");
@@ -252,9 +260,8 @@ BED_TEST(a_spawn_is_refused_that_the_journal_cannot_take)
 
 /* ---- ends ---- */
 
-BED_TEST(children_end_with_a_parent_that_fails)
+PARENT_TEST(children_end_with_a_parent_that_fails)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	spawn(b, 2, 1);
 	spawn(b, 1, 6); /* waits */
@@ -269,9 +276,8 @@ BED_TEST(children_end_with_a_parent_that_fails)
 	assert_string_equal(json_string_value(show(b, 2, "state")), "cancelled");
 }
 
-BED_TEST(children_end_at_once_with_a_parent_that_is_cancelled)
+PARENT_TEST(children_end_at_once_with_a_parent_that_is_cancelled)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	ready(b, 2, "");
 	ask(&b->p, "{'op':'cancel','ids':[1]}");
@@ -282,9 +288,8 @@ BED_TEST(children_end_at_once_with_a_parent_that_is_cancelled)
 	assert_int_equal(b->answers, 1);
 }
 
-BED_TEST(children_outlive_a_parent_that_ends_well)
+PARENT_TEST(children_outlive_a_parent_that_ends_well)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 1, 0);
 	assert_int_equal(b->tasks[2].signalled, 0);
@@ -335,9 +340,8 @@ BED_TEST(client_that_follows_is_notified_of_children)
 	assert_non_null(event(b, "ended"));
 }
 
-BED_TEST(client_that_does_not_follow_is_not_notified)
+PARENT_TEST(client_that_does_not_follow_is_not_notified)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	assert_null(event(b, "spawned"));
 	end(b, 2, 0);
@@ -356,11 +360,10 @@ BED_TEST(children_end_with_the_client_that_their_parent_is_tied_to)
 
 /* ---- another head ---- */
 
-BED_TEST(another_head_does_not_run_a_child)
+PARENT_TEST(another_head_does_not_run_a_child)
 {
 	struct dvm_resumed found;
 
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	found = played_next_head(&b->p, b->p.journal.len, false, 0);
 	turn(&b->p);
@@ -395,9 +398,8 @@ BED_TEST(names_go_with_their_task)
 }
 
 /* The parent may wait for names that the child was to publish. */
-BED_TEST(the_end_of_a_child_is_told_although_it_has_not_asked)
+PARENT_TEST(the_end_of_a_child_is_told_although_it_has_not_asked)
 {
-	ask(&b->p, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 0);
 	assert_int_equal(b->names_ended, 1);

@@ -15,6 +15,13 @@ static struct fake_node *node_of(struct bed *b, int64_t process)
 	return &b->nodes[b->processes[process].node];
 }
 
+/* A task whose output the client is sent; returns its node. */
+static struct fake_node *forward(struct bed *b)
+{
+	submit(b, FORWARD);
+	return node_of(b, 1);
+}
+
 /* Ranks of part `part` write as much as they may, `most` at most. Bytes. */
 static size_t write_some(struct bed *b, struct fake_node *n, uint32_t part, size_t most)
 {
@@ -33,11 +40,9 @@ static size_t write_some(struct bed *b, struct fake_node *n, uint32_t part, size
 
 BED_TEST(task_whose_client_does_not_read_waits)
 {
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 	size_t wrote;
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	b->reads = false;
 	wrote = write_some(b, n, 0, 100 * WINDOW);
 	assert_true(wrote <= WINDOW && wrote > WINDOW / 2);
@@ -51,11 +56,9 @@ BED_TEST(task_whose_client_does_not_read_waits)
 
 BED_TEST(small_pieces_count_more_than_their_bytes)
 {
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 	size_t pieces = 0;
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	b->reads = false;
 	for (; n->limit; pieces++) {
 		dvm_node_output(n->node, 0, 1, "x", 1);
@@ -66,10 +69,8 @@ BED_TEST(small_pieces_count_more_than_their_bytes)
 
 BED_TEST(task_whose_client_has_gone_does_not_wait)
 {
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	b->reads = false;
 	(void)write_some(b, n, 0, 100 * WINDOW);
 	dvm_head_client_closed(b->head, CLIENT, b->now);
@@ -79,11 +80,9 @@ BED_TEST(task_whose_client_has_gone_does_not_wait)
 
 BED_TEST(end_does_not_wait_and_follows_the_output)
 {
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 	size_t i;
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	b->reads = false;
 	(void)write_some(b, n, 0, 100 * WINDOW);
 	dvm_node_output(n->node, 0, 2, "rest", 4); /* that the pipes hold */
@@ -130,10 +129,8 @@ BED_TEST(other_messages_do_not_wait_behind_output)
 BED_TEST(node_that_leaves_sends_the_output_first)
 {
 	static const struct dvm_msg leave = { .type = DVM_LEAVE };
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	n->busy = true;
 	dvm_node_output(n->node, 0, 1, "output", 6);
 	end_process(b, 1, 0);
@@ -149,10 +146,8 @@ BED_TEST(node_that_leaves_sends_the_output_first)
 BED_TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	n->busy = true;
 	dvm_node_output(n->node, 0, 1, "output", 6);
 	deliver_all(b);
@@ -170,10 +165,8 @@ BED_TEST(output_for_a_lost_head_is_not_sent_to_the_next_one)
 BED_TEST(lost_head_blocks_no_task_and_the_next_one_opens_windows)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
-	struct fake_node *n;
+	struct fake_node *n = forward(b);
 
-	submit(b, FORWARD);
-	n = node_of(b, 1);
 	b->reads = false;
 	(void)write_some(b, n, 0, 100 * WINDOW);
 	assert_int_equal(n->limit, 0);

@@ -2,16 +2,10 @@
 /* The bound of calls of pmi2x-pmixd's clients that the agent has not answered. */
 #include "unit.h"
 
-#include <errno.h>
-
 #include "helpers/pmixd/names.h"
-#include "helpers/pmixd/server_internal.h"
+#include "server-stand-ins.h"
 
-#define NSPACE "pmi2x.17.2"
-
-static struct job job = { .nspace = { .name = NSPACE } };
-static unsigned lines, answers, sent;
-static pmix_status_t answer; /* the last one */
+static unsigned lines, sent;
 static uint64_t last_id;     /* of what was sent last */
 
 /* ---- in place of the other files, and of libpmix ---- */
@@ -24,27 +18,6 @@ static void take_line(void *arg, enum log_level level, const char *text)
 int64_t server_deadline(uint32_t ms)
 {
 	return ms;
-}
-
-void server_answer(const struct callback *callback, pmix_status_t status, char *data,
-		   size_t len)
-{
-	answers++;
-	answer = status;
-	free(data);
-}
-
-pmix_status_t server_status(int error)
-{
-	return error == -ENOSPC ? PMIX_ERR_OUT_OF_RESOURCE : error;
-}
-
-int server_full(struct server *s, const char *what, uint32_t max)
-{
-	if (!s->full_told)
-		log_error(s->log, "%u %s", max, what);
-	s->full_told = true;
-	return -ENOSPC;
 }
 
 int link_send(struct link *l, const struct pmix_msg *m)

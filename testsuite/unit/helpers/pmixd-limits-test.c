@@ -2,17 +2,12 @@
 /* The bounds of lists of pmi2x-pmixd that a client makes longer. */
 #include "unit.h"
 
-#include <errno.h>
 #include <stdio.h>
 
-#include "helpers/pmixd/server_internal.h"
 #include "helpers/pmixd/upcalls.h"
+#include "server-stand-ins.h"
 
-#define NSPACE "pmi2x.17.2"
-
-static struct job job = { .nspace = { .name = NSPACE } };
-static unsigned lines, answers, entered, questions;
-static pmix_status_t answer; /* the last one */
+static unsigned lines, entered, questions;
 static int fetched;          /* status of the last answer to an agent */
 
 /* ---- in place of the other files, and of libpmix ---- */
@@ -36,26 +31,6 @@ int64_t server_deadline(uint32_t ms)
 struct job *server_job(const struct server *s, uint32_t number)
 {
 	return &job;
-}
-
-void server_answer(const struct callback *callback, pmix_status_t status, char *data, size_t len)
-{
-	answers++;
-	answer = status;
-	free(data);
-}
-
-pmix_status_t server_status(int error)
-{
-	return error == -ENOSPC ? PMIX_ERR_OUT_OF_RESOURCE : error;
-}
-
-int server_full(struct server *s, const char *what, uint32_t max)
-{
-	if (!s->full_told)
-		log_error(s->log, "%u %s, which is the limit", max, what);
-	s->full_told = true;
-	return -ENOSPC;
 }
 
 int server_enter(struct server *s, struct job *j, struct event *e)

@@ -73,9 +73,10 @@ static const char *last(char **words)
 	return *words;
 }
 
-/* The output of the script when it is run as rank `rank`. */
-static void run_as(char **words, const char *rank, char *out, size_t size)
+/* The script prints this text when it runs as rank `rank`. */
+static void expect_output(char **words, const char *rank, const char *text)
 {
+	char out[256];
 	FILE *pipe;
 	size_t len;
 
@@ -83,9 +84,10 @@ static void run_as(char **words, const char *rank, char *out, size_t size)
 	setenv("SCRIPT", last(words), 1);
 	pipe = popen("exec /bin/sh -c \"$SCRIPT\"", "r");
 	assert_non_null(pipe);
-	len = fread(out, 1, size - 1, pipe);
+	len = fread(out, 1, sizeof(out) - 1, pipe);
 	out[len] = '\0';
 	pclose(pipe);
+	assert_string_equal(out, text);
 }
 
 SPAWN_TEST(one_command_is_run_as_it_is)
@@ -118,7 +120,7 @@ SPAWN_TEST(more_processes_than_processors_share)
 
 SPAWN_TEST(each_rank_runs_its_command)
 {
-	char **args, out[256];
+	char **args;
 
 	add_command(r, "echo", 2);
 	spawn_add_arg(r, "it's `a` \"b\" $c", 15);
@@ -126,19 +128,16 @@ SPAWN_TEST(each_rank_runs_its_command)
 	add_info(r, "wdir", "/usr");
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
 	assert_true(has(args, "--ntasks=3"));
-	run_as(args, "0", out, sizeof(out));
-	assert_string_equal(out, "it's `a` \"b\" $c\n");
-	run_as(args, "1", out, sizeof(out));
-	assert_string_equal(out, "it's `a` \"b\" $c\n");
-	run_as(args, "2", out, sizeof(out));
-	assert_string_equal(out, "/usr\n");
+	expect_output(args, "0", "it's `a` \"b\" $c\n");
+	expect_output(args, "1", "it's `a` \"b\" $c\n");
+	expect_output(args, "2", "/usr\n");
 	strvec_free(args);
 }
 
 /* Text that a shell cannot have as a variable is left out. */
 SPAWN_TEST(a_command_has_its_environment)
 {
-	char **args, out[256];
+	char **args;
 
 	add_command(r, "sh", 1);
 	spawn_add_arg(r, "-c", 2);
@@ -148,22 +147,20 @@ SPAWN_TEST(a_command_has_its_environment)
 	add_info(r, "env", "none");
 	add_info(r, "env", "B=b=c");
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
-	run_as(args, "0", out, sizeof(out));
-	assert_string_equal(out, "it's $HOME b=c\n");
+	expect_output(args, "0", "it's $HOME b=c\n");
 	strvec_free(args);
 }
 
 SPAWN_TEST(path_is_searched_first)
 {
-	char **args, out[256];
+	char **args;
 
 	add_command(r, "sh", 1);
 	spawn_add_arg(r, "-c", 2);
 	spawn_add_arg(r, "echo $0", 7);
 	add_info(r, "path", "/nowhere::/bin");
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
-	run_as(args, "0", out, sizeof(out));
-	assert_string_equal(out, "/bin/sh\n");
+	expect_output(args, "0", "/bin/sh\n");
 	strvec_free(args);
 }
 

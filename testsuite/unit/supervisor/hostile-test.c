@@ -48,10 +48,9 @@ static void run(struct cluster *c,
 		int (*agent)(int, int, const struct agent_fds *),
 		const char *said)
 {
-	cluster_open(c, 2);
 	start(c, agent);
 	cluster_expect_log(c, said);
-	cluster_close(c);
+	cluster_stop_all(c);
 }
 
 static int speaks_nonsense(int setup, int fd, const struct agent_fds *fds)
@@ -62,12 +61,10 @@ static int speaks_nonsense(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-TEST(nonsense_ends_the_step_by_name)
+CLUSTER_TEST(nonsense_ends_the_step_by_name, 2)
 {
-	struct cluster c;
-
-	run(&c, speaks_nonsense, "killed the agent of node n0: the agent sent an invalid message");
-	assert_non_null(strstr(c.killed, "n0"));
+	run(c, speaks_nonsense, "killed the agent of node n0: the agent sent an invalid message");
+	assert_non_null(strstr(c->killed, "n0"));
 }
 
 static int dies(int setup, int fd, const struct agent_fds *fds)
@@ -76,12 +73,10 @@ static int dies(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-TEST(a_silent_death_ends_the_step_by_name)
+CLUSTER_TEST(a_silent_death_ends_the_step_by_name, 2)
 {
-	struct cluster c;
-
-	run(&c, dies, "the agent of node n0 has died");
-	assert_non_null(strstr(c.killed, "the agent of node n0 has died"));
+	run(c, dies, "the agent of node n0 has died");
+	assert_non_null(strstr(c->killed, "the agent of node n0 has died"));
 }
 
 static bool is_asked(void *arg)
@@ -90,12 +85,12 @@ static bool is_asked(void *arg)
 }
 
 /* Why the step is ended when its agent dies, the host knowing this of the rank; "": not. */
-static void die(struct cluster *c,
-		int (*agent)(int, int, const struct agent_fds *),
+static void die(int (*agent)(int, int, const struct agent_fds *),
 		const struct pmi_exit *exit, unsigned exits_after,
 		const char *why)
 {
-	cluster_open(c, 2);
+	struct cluster *c = cluster_new(2);
+
 	c->exits = true;
 	c->exit = *exit;
 	c->exits_after = exits_after;
@@ -104,9 +99,10 @@ static void die(struct cluster *c,
 		cluster_expect_log(c, why);
 	else
 		cluster_await(c, is_asked, c);
-	cluster_close(c);
+	cluster_stop_all(c);
 	assert_int_equal(!!strstr(c->text, "has died"), why[0] != '\0');
 	assert_int_equal(c->killed[0] != '\0', why[0] != '\0');
+	unit_end(c);
 }
 
 static int is_ready_and_dies(int setup, int fd, const struct agent_fds *fds)
@@ -122,12 +118,11 @@ TEST(a_death_with_the_step_is_no_fault)
 	const struct pmi_exit lives = { .status = 0 };
 	const struct pmi_exit ended = { .status = 9 };
 	const struct pmi_exit killed = { .by_launcher = true };
-	struct cluster c;
 
-	die(&c, dies, &ended, 0, "");
-	die(&c, dies, &killed, UINT_MAX, "");
-	die(&c, dies, &lives, UINT_MAX, "the agent of node n0 has died");
-	die(&c, is_ready_and_dies, &ended, 0, "the agent of node n0 has died");
+	die(dies, &ended, 0, "");
+	die(dies, &killed, UINT_MAX, "");
+	die(dies, &lives, UINT_MAX, "the agent of node n0 has died");
+	die(is_ready_and_dies, &ended, 0, "the agent of node n0 has died");
 }
 
 static int crashes(int setup, int fd, const struct agent_fds *fds)
@@ -137,12 +132,10 @@ static int crashes(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-TEST(a_crash_is_told_with_its_signal)
+CLUSTER_TEST(a_crash_is_told_with_its_signal, 2)
 {
-	struct cluster c;
-
-	run(&c, crashes, "the agent of node n0 crashed: signal 31 in system call 59");
-	assert_non_null(strstr(c.killed, "signal 31"));
+	run(c, crashes, "the agent of node n0 crashed: signal 31 in system call 59");
+	assert_non_null(strstr(c->killed, "signal 31"));
 }
 
 static int is_of_another_release(int setup, int fd, const struct agent_fds *fds)
@@ -152,12 +145,10 @@ static int is_of_another_release(int setup, int fd, const struct agent_fds *fds)
 	return 0;
 }
 
-TEST(another_release_is_named)
+CLUSTER_TEST(another_release_is_named, 2)
 {
-	struct cluster c;
-
-	run(&c, is_of_another_release, "pmi2x-agent (build b2?forged) has version");
-	assert_non_null(strstr(c.killed, "install both from the same release"));
+	run(c, is_of_another_release, "pmi2x-agent (build b2?forged) has version");
+	assert_non_null(strstr(c->killed, "install both from the same release"));
 }
 
 static int floods(int setup, int fd, const struct agent_fds *fds)
@@ -189,15 +180,13 @@ static unsigned count(const char *in, const char *what)
 	return n;
 }
 
-TEST(a_flood_is_bounded_and_one_reason_counts)
+CLUSTER_TEST(a_flood_is_bounded_and_one_reason_counts, 2)
 {
-	struct cluster c;
-
-	run(&c, floods, "first?why");
-	assert_string_equal(c.killed, "first?why");
-	assert_null(strstr(c.text, "\nerror: forged"));
-	assert_true(count(c.text, "line?error: forged") < FLOOD / 2);
-	assert_true(c.tells < FLOOD / 2);
+	run(c, floods, "first?why");
+	assert_string_equal(c->killed, "first?why");
+	assert_null(strstr(c->text, "\nerror: forged"));
+	assert_true(count(c->text, "line?error: forged") < FLOOD / 2);
+	assert_true(c->tells < FLOOD / 2);
 }
 
 static struct cluster *its_cluster;
@@ -224,16 +213,13 @@ static int hears_to_leave_and_stays(int setup, int fd, const struct agent_fds *f
 	return 0;
 }
 
-TEST(an_agent_does_not_outstay_its_job)
+CLUSTER_TEST(an_agent_does_not_outstay_its_job, 2)
 {
-	struct cluster c;
-
-	cluster_open(&c, 2);
-	c.job_is_over = true;
-	its_cluster = &c;
-	start(&c, hears_to_leave_and_stays);
-	cluster_expect_log(&c, "here");
-	cluster_close(&c);
-	assert_int_equal(c.job_asked, 1);
-	assert_string_equal(c.killed, "");
+	c->job_is_over = true;
+	its_cluster = c;
+	start(c, hears_to_leave_and_stays);
+	cluster_expect_log(c, "here");
+	cluster_stop_all(c);
+	assert_int_equal(c->job_asked, 1);
+	assert_string_equal(c->killed, "");
 }
