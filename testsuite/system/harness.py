@@ -34,6 +34,9 @@ STEP_S = 60 * SLOWNESS  # how long a step may take unless its test says otherwis
 # its job is over is told again after 25 to 85 s (KillWait + 2 * MessageTimeout, seen
 # once in PURGE_JOB_INTERVAL).
 LEAVE_S = 120
+# A node that has once not answered, which sinfo marks with *: slurmctld asks it again
+# after SlurmdTimeout/3, and ends its jobs when it looks for old ones, each minute.
+SILENT_S = 300
 
 
 class Result:
@@ -439,9 +442,10 @@ class Cluster:
         )
 
     def wait_until_clean(self):
-        deadline = time.monotonic() + LEAVE_S
+        begun = time.monotonic()
         while left := self.leftovers():
-            if time.monotonic() > deadline:
+            silent = all(line.endswith("*") for line in left)
+            if time.monotonic() - begun > (SILENT_S if silent else LEAVE_S):
                 return left
             time.sleep(0.1)
         return []

@@ -156,11 +156,12 @@ def test_every_option_wrong(configured, prefix, raw):
     assert all(name in shown for name in options), shown
     assert "-wrong" not in shown
     env = {name: "-wrong" for name in options.values() if name}
+    del env["PMI2X_LEND"]  # with which no step begins: test_lend.py
     assert len(env) > 7
     result = cluster.srun("-N4", "-n4", *raw("exchange", "2"), env=env).ok()
     assert result.lines.count("exchanged 4") == 4
     for name, variable in options.items():
-        if variable:
+        if variable in env:
             assert_line(result.stderr, variable, name)
 
 

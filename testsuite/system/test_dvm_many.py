@@ -61,6 +61,7 @@ def test_only_ten_lines_that_are_wrong_are_printed(local):
 def test_more_nodes_than_ranks_names_the_option(dvm):
     dvm("up", "--local", "2").ok()
     dvm("submit", "-N", "2", "true").failed().says("2 nodes need as many ranks: give -n 2")
+    dvm("down").ok()
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["one", "two"])

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from dvm_network import Network, check_allowed
-from dvms import dvm, env, in_allocation, living, status, there, wait_until
+from dvms import dvm, env, living, status, there, wait_until
 
 __all__ = ["dvm", "env", "there"]
 
@@ -198,13 +198,9 @@ pmi2x-dvm down
 """
 
 
-def test_tree_in_an_allocation(cluster, prefix, tmp_path, hello):
+def test_tree_in_an_allocation(in_allocation, base, hello):
     """srun passes its standard input on as it comes."""
-    base = tmp_path / "dvm"
-    base.mkdir(mode=0o700)
-    result = in_allocation(
-        cluster, prefix, base, "-N4", "bash", "-c", ALLOCATION.format(program=hello)
-    ).ok()  # fmt: skip
+    result = in_allocation(4, ALLOCATION.format(program=hello)).ok()
     assert "size 4 " in result.stdout
     assert not living(base)
 
