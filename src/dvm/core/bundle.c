@@ -197,13 +197,19 @@ int bundle_add(struct bundle *b, const struct bundle_item *item)
 
 /* ---- reading ---- */
 
+/* Never a null pointer, to which the next difference adds. */
+static struct dvm_bytes bytes_of(const void *data, size_t len)
+{
+	return (struct dvm_bytes){ len ? data : "", len };
+}
+
 void bundle_reader_init(struct bundle_reader *r, const void *data, size_t len)
 {
 	cursor_init(&r->in, data, len);
 	(void)unpack_u8(&r->in);
 	buf_init(&r->now, BUNDLE_DATA_MAX);
 	buf_init(&r->previous, BUNDLE_DATA_MAX);
-	r->last = (struct dvm_bytes){ "", 0 };
+	r->last = bytes_of(NULL, 0);
 }
 
 void bundle_reader_free(struct bundle_reader *r)
@@ -243,7 +249,7 @@ static int take_difference(struct bundle_reader *r, size_t len, size_t end)
 	if (rc || r->now.len != len - end)
 		return rc ? rc : -EPROTO;
 	rc = buf_append(&r->now, (const char *)r->last.data + r->last.len - end, end);
-	r->last = (struct dvm_bytes){ r->now.data, r->now.len };
+	r->last = bytes_of(r->now.data, r->now.len);
 	return rc;
 }
 
@@ -255,7 +261,7 @@ static int take_data(struct bundle_reader *r)
 	if (end != WHOLE)
 		return take_difference(r, len, end);
 	bytes = unpack_raw(&r->in, len);
-	r->last = (struct dvm_bytes){ bytes, len };
+	r->last = bytes_of(bytes, len);
 	return len > BUNDLE_DATA_MAX ? -EPROTO : 0;
 }
 
