@@ -6,16 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_number(const char *text, uint32_t *out)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (text[0] < '0' || text[0] > '9' || *end || value > UINT32_MAX)
-		return false;
-	*out = (uint32_t)value;
-	return true;
-}
+#include "libutil/decimal.h"
 
 bool environ_number(pid_t pid, const char *name, uint32_t *out)
 {
@@ -30,7 +21,7 @@ bool environ_number(pid_t pid, const char *name, uint32_t *out)
 		return false;
 	while (!found && getdelim(&text, &room, '\0', file) > 0)
 		found = !strncmp(text, name, len) && text[len] == '=';
-	found = found && is_number(text + len + 1, out);
+	found = found && decimal_u32(text + len + 1, 0, UINT32_MAX, out);
 	free(text);
 	fclose(file);
 	return found;

@@ -119,6 +119,11 @@ void dvmd_close_signals(struct dvmd *d);
 
 /* Try the addresses of the head that are left. error: of the last try, or 0. */
 void dvmd_connect_next(struct dvmd *d, int error);
+/* Connect to a process of the DVM, with the DVM's limits of time. 0 or a negative errno. */
+int dvmd_dial(struct dvmd *d, struct link **out, uint32_t position,
+	      const struct sockaddr_storage *to, const struct link_ops *ops);
+/* Callback of such a link: output may have waited for it. */
+void dvmd_link_drained(void *arg, struct link *l);
 /* Register with the head; the lease begins. */
 void dvmd_join(struct dvmd *d);
 /* True: the daemon will wait for another head when this one is lost. */

@@ -10,7 +10,7 @@
 #include "dvm/core/dvm_msg.h"
 #include "dvm/node/tree_link.h"
 
-#define CONNECT_MS 10000 /* for an address, until the head has proved itself */
+#define CONNECT_MS 10000 /* for an address, until who is there has proved itself */
 #define AGAIN_MS 1000    /* between two tries of all addresses */
 
 bool dvmd_outlives_head(const struct dvmd *d)
@@ -172,14 +172,14 @@ static void on_head_end(void *arg, struct link *l, int error)
 		dvmd_lose_head(d, error);
 }
 
-static void on_head_drained(void *arg, struct link *l)
+void dvmd_link_drained(void *arg, struct link *l)
 {
-	dvmd_node_changed(arg); /* output may wait */
+	dvmd_node_changed(arg);
 }
 
 static const struct link_ops head_ops = {
 	.proved = on_proved, .frame = on_head_says, .end = on_head_end,
-	.drained = on_head_drained,
+	.drained = dvmd_link_drained,
 };
 
 static void on_try_again(uv_timer_t *timer)
@@ -211,18 +211,22 @@ static void wait_to_try_again(struct dvmd *d, int error)
 		dvmd_lose_head(d, error);
 }
 
-/* 0, or the error of the last address. */
-static int dial_head(struct dvmd *d, int error)
+int dvmd_dial(struct dvmd *d, struct link **out, uint32_t position,
+	      const struct sockaddr_storage *to, const struct link_ops *ops)
 {
 	const struct link_options options = {
 		.handshake_ms = CONNECT_MS, .dead_peer_ms = d->welcome.peer_ms,
 	};
 
+	return link_connect(out, loop_uv(d->loop), &d->self, position, to, &options, ops, d);
+}
+
+/* 0, or the error of the last address. */
+static int dial_head(struct dvmd *d, int error)
+{
 	while (d->next_head < d->welcome.nheads) {
-		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
-				     HANDSHAKE_SRUN,
-				     &d->welcome.heads[d->next_head++], &options,
-				     &head_ops, d);
+		error = dvmd_dial(d, &d->head, HANDSHAKE_SRUN,
+				  &d->welcome.heads[d->next_head++], &head_ops);
 		if (!error)
 			return 0;
 		d->try_again |= may_answer_yet(error);

@@ -15,8 +15,7 @@
 #include "dvm/core/tree_node.h"
 #include "dvm/node/dvmd.h"
 
-#define CONNECT_MS 10000 /* for an ancestor, until it has proved itself */
-#define LEAVE_MS 5000    /* for children to go to other relays */
+#define LEAVE_MS 5000 /* for children to go to other relays */
 
 struct child_link {
 	struct dvmd *d;
@@ -97,24 +96,14 @@ static void on_parent_end(void *arg, struct link *l, int error)
 	t->error = error;
 }
 
-static void on_parent_drained(void *arg, struct link *l)
-{
-	dvmd_node_changed(arg); /* output may wait */
-}
-
 static const struct link_ops parent_ops = {
 	.proved = on_proved, .frame = on_parent_says, .end = on_parent_end,
-	.drained = on_parent_drained,
+	.drained = dvmd_link_drained,
 };
 
 static int dial(struct dvmd *d, uint32_t position, const struct sockaddr_storage *to)
 {
-	const struct link_options options = {
-		.handshake_ms = CONNECT_MS, .dead_peer_ms = d->welcome.peer_ms,
-	};
-
-	return link_connect(&d->tree->dialing, loop_uv(d->loop), &d->self, position, to,
-			    &options, &parent_ops, d);
+	return dvmd_dial(d, &d->tree->dialing, position, to, &parent_ops);
 }
 
 int dvmd_tree_dial(struct dvmd *d, int error)
