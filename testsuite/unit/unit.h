@@ -61,7 +61,7 @@ struct unit_test {
                assert_int_equal(b->count, 0);
        }
 
-   What makes the object has it end with the test (unit_at_end). */
+   The function that makes the object calls unit_at_end, so that it ends with the test. */
 #define TEST_ON(name, parameter, made) \
 	static void name##_on(parameter); \
 	TEST(name) \
