@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Workflow engines of PyPI, as they are, that run their tasks on pmi2x-dvm in bulk."""
+
+import os
+import textwrap
+
+import pytest
+
+from conftest import wheel
+from dvms import dvm, env, living, local, there, wait_until
+from harness import run
+
+__all__ = ["dvm", "env", "local", "there"]
+
+PARSL = """
+import os
+import parsl
+from parsl.app import errors
+from pmi2x_dvm.parsl_executor import DvmExecutor
+
+
+@parsl.bash_app
+def command(text, stdout=None, stderr=None, walltime=None, outputs=(), parsl_resource_specification={}):
+    body_ran_in.add(os.getpid())
+    return text
+
+
+@parsl.python_app
+def double(number, parsl_resource_specification={}):
+    import os
+    return 2 * number, os.getpid()
+
+
+@parsl.python_app
+def wrong():
+    raise KeyError("of the app")
+
+
+def raised(kind, future):
+    try:
+        future.result()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind}")
+
+
+body_ran_in = set()
+with parsl.load(parsl.Config(executors=[DvmExecutor()], run_dir="runinfo")):
+"""
+
+
+@pytest.fixture(scope="session")
+def engines(build):
+    return wheel(build, "venv-engines") / "bin" / "python"
+
+
+@pytest.fixture
+def variables(env, prefix, engines):
+    """Of an engine: those of the test, and the client."""
+    path = f"{prefix}/bin:{engines.parent}:{os.environ['PATH']}"
+    return {**env, "PYTHONPATH": str(prefix / "share/pmi2x/python"), "PATH": path}
+
+
+@pytest.fixture
+def engine(engines, variables, tmp_path):
+    """Run a script of an engine."""
+
+    def script(begin, body):
+        text = begin + textwrap.indent(textwrap.dedent(body), "    ")
+        return run([engines, "-B", "-c", text], env=variables, cwd=tmp_path, timeout=60).ok()
+
+    return script
+
+
+def test_parsl_bash_apps_are_tasks(local, engine, tmp_path):
+    engine(PARSL, """
+    futures = [command(f"echo {i} >> ran") for i in range(300)]
+    assert all(future.result() == 0 for future in futures)
+    assert body_ran_in == {os.getpid()}
+    ranks = command("echo $PMI_RANK", stdout="ranks%i", parsl_resource_specification={
+        "num_tasks": 4, "num_nodes": 2, "cores_per_task": 2})
+    assert ranks.result() == 0
+    assert sorted(open("ranks%i").read().split()) == ["0", "1", "2", "3"]
+    """)  # fmt: skip
+    ran = (tmp_path / "ran").read_text().split()
+    assert sorted(map(int, ran)) == list(range(300))
+    assert local("status", "--json").ok().stdout.count('"ended": 301') == 1
+
+
+def test_parsl_opens_files_as_asked(local, engine, tmp_path):
+    engine(PARSL, """
+    for i in range(2):
+        command(f"echo {i}; echo {i} >&2", stdout=("out", "a"), stderr=("err", "w")).result()
+    """)  # fmt: skip
+    assert (tmp_path / "out").read_text() == "0\n1\n"
+    ends = "--> executable follows <--\necho 1; echo 1 >&2\n--> end executable <--\n1\n"
+    assert (tmp_path / "err").read_text() == ends
+
+
+def test_parsl_failures_have_the_exceptions_of_parsl(local, engine):
+    engine(PARSL, """
+    assert "exit code 93" in raised(errors.BashExitFailure, command("exit 93"))
+    assert "1 seconds" in raised(errors.AppTimeout, command("sleep 600", walltime=1))
+    raised(errors.BashAppNoReturn, command(None))
+    raised(ValueError, command(7))
+    raised(errors.MissingOutputs, command("true", outputs=[parsl.File("missing")]))
+    raised(errors.BadStdStreamFile, command("true", stdout="/proc/no/such"))
+    assert "of the app" in raised(KeyError, wrong())
+    assert "never fit" in raised(Exception, command("true", parsl_resource_specification={"num_tasks": 99}))
+    assert "num_tasks" in raised(Exception, command("true", parsl_resource_specification={"ranks": 2}))
+    """)  # fmt: skip
+
+
+def test_parsl_python_apps_have_an_interpreter_each(local, engine, tmp_path):
+    engine(PARSL, """
+    futures = [double(i) for i in range(2)]
+    futures.append(double(2, parsl_resource_specification={"num_tasks": 2}))
+    results = [future.result() for future in futures]
+    assert [value for value, _ in results] == [0, 2, 4]
+    assert len({os.getpid(), *(pid for _, pid in results)}) == 4
+    """)  # fmt: skip
+    assert not list((tmp_path / "runinfo").glob("*/pmi2x/*"))
+
+
+def test_parsl_python_apps_use_the_preloaded_interpreter(dvm, env, variables, engine):
+    env["PATH"] = variables["PATH"]
+    dvm("up", "--local", "1", "--slots", "4", "--preload", "import parsl").ok()
+    engine(PARSL.replace("DvmExecutor()", "DvmExecutor(preloaded=True)"), """
+    assert [double(i).result()[0] for i in range(20)] == [2 * i for i in range(20)]
+    """)  # fmt: skip
+    dvm("down").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_parsl_tasks_end_with_the_executor(local, engine):
+    engine(PARSL, """
+    command("sleep 600")
+    assert command("true").result() == 0
+    parsl.dfk().config.executors[0].shutdown()
+    os._exit(0)
+    """)  # fmt: skip
+    wait_until(lambda: '"running": 0' in local("status", "--json").stdout)
+
+
+def test_parsl_in_an_allocation(cluster, prefix, engines, variables, tmp_path):
+    (tmp_path / "apps.py").write_text(PARSL + """
+    two = {"num_nodes": 2, "num_tasks": 2}
+    futures = [command("echo $PMI_RANK", stdout=f"out{i}", parsl_resource_specification=two) for i in range(20)]
+    assert all(future.result() == 0 for future in futures)
+    assert double(5).result()[0] == 10
+""")  # fmt: skip
+    up = f"{prefix}/bin/pmi2x-dvm up && {engines} -B apps.py"
+    script = f"{up}; code=$?; {prefix}/bin/pmi2x-dvm down --cancel; exit $code"
+    cluster.run("salloc", "-N2", "sh", "-c", script, env=variables, cwd=tmp_path).ok()
+    for i in range(20):
+        assert sorted((tmp_path / f"out{i}").read_text().split()) == ["0", "1"]
