@@ -11,6 +11,7 @@
  *   head_task.c     a task from the queue to its result, through
  *   head_launch.c   its start on nodes, and
  *   head_parts.c    what these say of their parts
+ *   head_placement.c  which part is on a node
  *   head_profile.c  environments that tasks share
  *   head_client.c   clients that come and go; requests of them: head_requests.h
  *   head_lines.c    lines to clients

@@ -75,8 +75,7 @@ static void ended(struct dvm_head *h, struct head_task *t)
 	}
 	if (!t->run->loss)
 		t->retries--;
-	free(t->run->placement);
-	t->run->placement = NULL;
+	task_run_unplace(t->run);
 	run_again(h, t);
 	tasks_fail_impossible(h);
 }
@@ -93,17 +92,6 @@ static void *copy_of(const struct dvm_bytes *b)
 	void *copy = b->len ? malloc(b->len) : NULL;
 
 	return copy ? memcpy(copy, b->data, b->len) : NULL;
-}
-
-/* The task's part on the node, or NULL. */
-static struct ledger_part *part_on(const struct head_task *t, uint32_t node)
-{
-	struct ledger_placement *where = t->run->placement;
-
-	for (uint32_t i = 0; i < where->count; i++)
-		if (where->parts[i].node == node)
-			return &where->parts[i];
-	return NULL;
 }
 
 void task_take_output(struct task_run *r, const struct dvm_bytes *out,
@@ -201,7 +189,7 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
 
 	if (!t || !task_runs(t) || t->instance != m->instance)
 		return;
-	part = part_on(t, node);
+	part = task_part_on(t, node);
 	if (!part || part->ended)
 		return;
 	part->ended = true;
@@ -245,7 +233,7 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 /* The task's part on the node, if its ranks run, as far as is known; or NULL. */
 static struct ledger_part *running_part(const struct head_task *t, uint32_t node)
 {
-	struct ledger_part *part = part_on(t, node);
+	struct ledger_part *part = task_part_on(t, node);
 
 	return part && !part->ended ? part : NULL;
 }
@@ -314,7 +302,7 @@ void tasks_move_away(struct dvm_head *h, uint32_t node)
 	struct head_task *t, *next;
 
 	DL_FOREACH_SAFE(h->running, t, next) {
-		if (t->run->loss || !part_on(t, node))
+		if (t->run->loss || !task_part_on(t, node))
 			continue;
 		t->run->loss = LOSS_STARTED;
 		task_signal_parts(h, t, 0);

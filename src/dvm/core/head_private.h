@@ -149,6 +149,13 @@ void task_adopt(struct dvm_head *h, struct head_task *t,
 /* An adopted task has lost nodes: end the rest of it. */
 void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
 
+/* ---- head_placement.c ---- */
+
+/* The task's part on the node, or NULL. */
+struct ledger_part *task_part_on(const struct head_task *t, uint32_t node);
+/* Free where it was placed. */
+void task_run_unplace(struct task_run *r);
+
 /* ---- head_parts.c ---- */
 
 void task_started(struct dvm_head *h, const struct dvm_started *m);

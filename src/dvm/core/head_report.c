@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #define ENDED_BYTES ((size_t)1 << 20) /* of results in an event, about */
+#define ENDED_KEPT ((size_t)64 << 10) /* bytes of memory that a client keeps for the next turn */
 
 /* ---- tasks that have ended ---- */
 
@@ -62,7 +63,9 @@ void report_turn(struct dvm_head *h)
 			client_cut_off(h, c);
 		else
 			send_ended(h, c);
-		buf_free(&c->ended);
+		buf_clear(&c->ended);
+		if (c->ended.cap > ENDED_KEPT)
+			buf_free(&c->ended);
 		c->ended_at = c->ended_last = 0;
 	}
 }

@@ -147,6 +147,7 @@ struct task_run {
 	bool asked_names; /* ops.names was called for it */
 	bool output_lost; /* with a head: the journal does not have it */
 	struct ledger_placement *placement; /* NULL: it waits for another try */
+	uint64_t *by_node; /* index of its parts; NULL: there is none yet, or they are few */
 	uint64_t start_at; /* position after its record in the journal */
 	uint64_t placed_ns, started_ns;
 	uint64_t user_us, system_us, peak_kib;

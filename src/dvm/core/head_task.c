@@ -151,7 +151,7 @@ static void run_free(struct task_run *r)
 	if (!r)
 		return;
 	free_output(r);
-	free(r->placement);
+	task_run_unplace(r);
 	free(r);
 }
 

@@ -74,6 +74,8 @@ void part_set_deadline(struct dvm_node *n, struct part *p, uint64_t ms)
 {
 	if (!p->deadline_ms && ms)
 		DL_APPEND(n->timed, p);
+	if (ms && ms < n->first_ms)
+		n->first_ms = ms;
 	if (p->deadline_ms && !ms)
 		DL_DELETE(n->timed, p);
 	p->deadline_ms = ms;
@@ -368,39 +370,45 @@ void dvm_node_register(struct dvm_node *n, const struct dvm_register *r)
 
 /* ---- turns ---- */
 
-static void check_deadlines(struct dvm_node *n)
+/* The part may be gone then. */
+static void deadline_reached(struct dvm_node *n, struct part *p)
 {
-	struct part *p, *next;
-
-	DL_FOREACH_SAFE(n->timed, p, next) {
-		if (p->deadline_ms > n->now.ms)
-			continue;
-		if (p->doubt) {
-			doubt_over(n, p);
-			continue;
-		}
-		if (p->ending) {
-			part_set_deadline(n, p, 0);
-			signal_part(n, p, SIGKILL);
-			continue;
-		}
+	if (p->doubt) {
+		doubt_over(n, p);
+	} else if (p->ending) {
+		part_set_deadline(n, p, 0);
+		signal_part(n, p, SIGKILL);
+	} else {
 		p->end.too_long = true;
 		strcpy(p->why, "the time limit of the task was reached");
 		end_part(n, p);
 	}
 }
 
+static void check_deadlines(struct dvm_node *n)
+{
+	struct part *p, *next;
+
+	if (n->first_ms > n->now.ms)
+		return;
+	DL_FOREACH_SAFE(n->timed, p, next)
+		if (p->deadline_ms <= n->now.ms)
+			deadline_reached(n, p);
+	n->first_ms = UINT64_MAX;
+	DL_FOREACH(n->timed, p)
+		if (p->deadline_ms < n->first_ms)
+			n->first_ms = p->deadline_ms;
+}
+
 /* Milliseconds until the next deadline, or until messages are due; -1: none. */
 static int next_deadline(const struct dvm_node *n)
 {
-	const struct part *p;
 	uint64_t first = n->out.len ? n->send_ms : UINT64_MAX, left;
 
 	if (starts_due_ms(n) < first)
 		first = starts_due_ms(n);
-	DL_FOREACH(n->timed, p)
-		if (p->deadline_ms < first)
-			first = p->deadline_ms;
+	if (n->timed && n->first_ms < first)
+		first = n->first_ms;
 	if (first == UINT64_MAX)
 		return -1;
 	left = first > n->now.ms ? first - n->now.ms : 0;
@@ -454,6 +462,7 @@ int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void 
 	}
 	n->ops = *ops;
 	n->arg = arg;
+	n->first_ms = UINT64_MAX;
 	buf_init(&n->out, OUT_MAX);
 	*out = n;
 	return 0;

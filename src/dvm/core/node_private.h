@@ -136,6 +136,7 @@ struct dvm_node {
 	struct part *parts;   /* by number */
 	struct part *by_task;
 	struct part *timed;   /* list of parts with a deadline */
+	uint64_t first_ms;    /* no deadline is before this time; there may be none at it */
 	struct part *waits;   /* list of START_WAITS, in order of arrival */
 	uint32_t asked;       /* number of START_ASKED parts */
 	size_t asked_bytes;   /* bytes of their messages */
