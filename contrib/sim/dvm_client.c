@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dvm_ends.h"
 #include "dvm_sim.h"
 #include "libutil/array.h"
 
@@ -235,21 +236,20 @@ static void refused(struct dvm_sim *s, json_t *event)
 			     json_string_value(json_object_get(first, "why")));
 }
 
-static double time_at(json_t *task, size_t i)
+static double time_at(const struct dvm_end *e, size_t i)
 {
-	return json_number_value(json_array_get(json_object_get(task, "t"), i)) -
-	       (double)dvm_sim_time(0).wall_ns / 1e9;
+	return e->t[i] - (double)dvm_sim_time(0).wall_ns / 1e9;
 }
 
-static void note_row(struct dvm_sim *s, struct sim_head *h, size_t i, json_t *task)
+static void note_row(struct dvm_sim *s, struct sim_head *h, size_t i, const struct dvm_end *e)
 {
 	if (i < h->nrows) {
 		struct dvm_row *r = &s->rows[h->rows[i]];
 
-		r->submitted = time_at(task, 0);
-		r->placed = time_at(task, 1);
-		r->started = time_at(task, 2);
-		r->ended = time_at(task, 3);
+		r->submitted = time_at(e, 0);
+		r->placed = time_at(e, 1);
+		r->started = time_at(e, 2);
+		r->ended = time_at(e, 3);
 	}
 }
 
@@ -278,31 +278,30 @@ static bool is_new(struct dvm_sim *s, struct sim_head *h, size_t i)
 }
 
 /* A task that failed before its start has none. */
-static void note_times(struct dvm_sim *s, json_t *task)
+static void note_times(struct dvm_sim *s, const struct dvm_end *e)
 {
-	if (time_at(task, 2) < 0)
+	if (time_at(e, 2) < 0)
 		return;
 	if (array_grow(&s->starts, s->nstarts, &s->starts_cap, sizeof(*s->starts))) {
 		dvm_sim_fail(s, "not enough memory");
 		return;
 	}
-	s->starts[s->nstarts++] = (float)(time_at(task, 2) - time_at(task, 1));
+	s->starts[s->nstarts++] = (float)(e->t[2] - e->t[1]);
 }
 
-static void note_end(struct dvm_sim *s, struct sim_head *h, json_t *task)
+static void note_end(struct dvm_sim *s, struct sim_head *h, const struct dvm_end *e)
 {
-	json_int_t id = json_integer_value(json_object_get(task, "id"));
-	size_t i = (size_t)(id - 1) / s->nheads;
+	size_t i = (size_t)(e->id - 1) / s->nheads;
 
 	if (h->given_up || !is_new(s, h, i))
 		return;
 	s->ended++;
 	h->ended++;
-	s->failed += json_integer_value(json_object_get(task, "code")) != 0;
-	s->again += json_integer_value(json_object_get(task, "instance")) > 0;
-	note_times(s, task);
+	s->failed += e->code != 0;
+	s->again += e->instance > 0;
+	note_times(s, e);
 	if (s->want_rows)
-		note_row(s, h, i, task);
+		note_row(s, h, i, e);
 }
 
 static void note_answer(struct dvm_sim *s, struct sim_head *h)
@@ -314,8 +313,6 @@ static void note_answer(struct dvm_sim *s, struct sim_head *h)
 static void take_event(struct dvm_sim *s, struct sim_head *h, json_t *event)
 {
 	const char *name = json_string_value(json_object_get(event, "ev"));
-	json_t *task;
-	size_t i;
 
 	if (!name)
 		return;
@@ -325,18 +322,34 @@ static void take_event(struct dvm_sim *s, struct sim_head *h, json_t *event)
 	} else if (!strcmp(name, "error")) {
 		dvm_sim_fail(s, "the head refuses a request: %s",
 			     json_string_value(json_object_get(event, "why")));
-	} else if (!strcmp(name, "ended")) {
-		json_array_foreach(json_object_get(event, "tasks"), i, task)
-			note_end(s, h, task);
 	}
-	submit_more(s);
+}
+
+/* False: the line is another event. */
+static bool take_ends(struct dvm_sim *s, struct sim_head *h, const char *line)
+{
+	struct dvm_ends ends;
+	struct dvm_end end;
+
+	if (!dvm_ends_begin(&ends, line))
+		return false;
+	while (dvm_ends_next(&ends, &end))
+		note_end(s, h, &end);
+	if (strcmp(ends.at, "]}\n") != 0)
+		dvm_sim_fail(s, "the client cannot read an event: %.80s", ends.at);
+	return true;
 }
 
 void sim_client_take(struct dvm_sim *s, struct dvm_frame *f)
 {
-	json_t *event = json_loadb(f->data, f->len, 0, NULL);
+	struct sim_head *h = &s->heads[f->to];
 
-	take_event(s, &s->heads[f->to], event);
-	json_decref(event);
+	if (!take_ends(s, h, f->data)) {
+		json_t *event = json_loadb(f->data, f->len, 0, NULL);
+
+		take_event(s, h, event);
+		json_decref(event);
+	}
+	submit_more(s);
 	free(f);
 }
