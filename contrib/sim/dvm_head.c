@@ -24,7 +24,7 @@ static sim_time cost_of(const struct sim_head *h, const void *data, size_t len)
 
 	cursor_init(&c, data, len);
 	while (cursor_left(&c) && !dvm_msg_unpack(&c, &m))
-		cost += m.type == DVM_LAUNCH ? p->place : 0;
+		cost += m.type != DVM_LAUNCH ? 0 : h->tree ? p->bundle : p->place;
 	return cost;
 }
 

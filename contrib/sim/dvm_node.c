@@ -75,6 +75,8 @@ static bool start_rank(struct sim_dvm_node *n, const struct node_start *what, ui
 		.gpus = (uint32_t)__builtin_popcountll(l->gpus) / l->ranks_here,
 		.began = n->free, .time = (sim_time)((double)time_of(l) * n->factor),
 	};
+	if (n->free > s->last_start)
+		s->last_start = n->free;
 	*number = i;
 	return true;
 }

@@ -40,6 +40,8 @@ void dvm_report_table(struct dvm_sim *s, FILE *out)
 		p->dvms == 1 ? "" : "s", (unsigned long long)s->ended);
 	fprintf(out, "up, from the start of the daemons  %12.3f s\n", units_seconds(s->up_at));
 	fprintf(out, "TTX, first submit to last end      %12.3f s\n", ttx);
+	fprintf(out, "first submit to last exec          %12.3f s\n",
+		s->last_start > s->begin_at ? units_seconds(s->last_start - s->begin_at) : 0);
 	fprintf(out, "tasks a second                     %12.1f\n",
 		ttx > 0 ? (double)s->ended / ttx : 0);
 	fprintf(out, "slots used                         %12.2f %%\n",

@@ -142,6 +142,7 @@ struct dvm_sim {
 	uint64_t lost;             /* tasks, with their head */
 	uint64_t again;            /* tasks that have ended in a later try */
 	sim_time up_at, begin_at, end_at;
+	sim_time last_start;       /* of a process */
 	/* ---- results ---- */
 	bool want_rows;
 	struct dvm_row *rows;

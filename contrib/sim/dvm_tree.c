@@ -17,6 +17,7 @@ static void head_send(void *arg, uint32_t link, const void *data, size_t len)
 {
 	struct sim_head *h = arg;
 
+	h->cost += h->sim->scenario->dvm.place;
 	dvm_frames_add(&h->out, dvm_frame_new(h->sim, h->members[link], TREE_HEAD, data, len));
 }
 

@@ -134,6 +134,7 @@ struct dvm_params {
 	sim_time enter;       /* ... through a relay, */
 	sim_time submit;      /* for a task of a request, */
 	sim_time place, end;  /* for a part of a task that is launched, that has ended */
+	sim_time bundle;      /* in a tree: for a part that is launched; place: for a frame */
 	sim_time take;        /* work of a node: for a part that is to be launched, */
 	sim_time start, exit; /* for a process */
 };

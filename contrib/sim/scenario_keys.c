@@ -125,6 +125,7 @@ static const struct key keys[] = {
 	COUNT("dvm", "input", dvm.input, 1, 1000000000000, "1000000000"),
 	TIME("dvm", "submit", dvm.submit, "10us"),
 	TIME("dvm", "place", dvm.place, "6us"),
+	TIME("dvm", "bundle", dvm.bundle, "3us"),
 	TIME("dvm", "end", dvm.end, "10us"),
 	TIME("dvm", "take", dvm.take, "50us"),
 	TIME("dvm", "start", dvm.start, "700us"),

@@ -12,7 +12,7 @@
 #include "units.h"
 
 #define WORKLOAD_LINES_MAX 64
-#define WORKLOAD_RANKS_MAX 65536
+#define WORKLOAD_RANKS_MAX 1048576
 #define WORKLOAD_FORMS \
 	"COUNT [ranks N] [cores N] [gpus N] [nodes N] time TIME; each N and TIME may be a range, as 1-9 or 480s-600s; or time exponential MEAN, or time normal MEAN DEVIATION, at the end"
 #define WORKLOAD_FILE_MAX ((size_t)1 << 30) /* bytes */

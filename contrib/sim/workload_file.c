@@ -29,10 +29,10 @@ static const struct {
 	enum column column;
 	const char *allowed;
 } columns[] = {
-	{ "ranks", RANKS, "a number from 1 to 65536" },
-	{ "cores", CORES, "a number from 1 to 65536" },
-	{ "gpus", GPUS, "a number from 0 to 65536" },
-	{ "nodes", NODES, "a number from 0 to 65536" },
+	{ "ranks", RANKS, "a number from 1 to 1048576" },
+	{ "cores", CORES, "a number from 1 to 1048576" },
+	{ "gpus", GPUS, "a number from 0 to 1048576" },
+	{ "nodes", NODES, "a number from 0 to 1048576" },
 	{ "seconds", SECONDS, "a number above 0" },
 	{ "dvm", IGNORED, "" }, { "submitted", IGNORED, "" }, { "placed", IGNORED, "" },
 	{ "started", IGNORED, "" }, { "ended", IGNORED, "" },

@@ -66,6 +66,13 @@ up() {
 }
 is_at_most "$(up 128)" 0.1 "$(up 0)" || fail "a tree is not up in a tenth of a star's time"
 
+# A part costs the head `bundle`, and a frame for a relay `place`; relays work side by side.
+last_exec() {
+	"$sim" -q --set width=128 --set "bundle=$1" "$tmp/up" | awk '/last exec/ { print $(NF - 1) }'
+}
+is_at_most "$(last_exec 3us)" 1.2 0.049 || fail "a task on 16,384 nodes starts late"
+is_at_most 0.098 1 "$(last_exec 6us)" || fail "a part of a task costs the head less than bundle"
+
 # Inner nodes that are lost cost no task, also of the nodes below them.
 cat "$tmp/a" - >"$tmp/lost" <<'END'
 [faults]

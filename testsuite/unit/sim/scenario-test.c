@@ -296,8 +296,8 @@ static const char *const wrong_files[][2] = {
 	{ "seconds,seconds\n1,1\n", "t.csv:1: seconds: the column is there twice" },
 	{ "seconds\n1\n0\n", "t.csv:3: seconds: allowed is a number above 0" },
 	{ "seconds\n1s\n", "t.csv:2: seconds: allowed is" },
-	{ "gpus,seconds\n-1,1\n", "t.csv:2: gpus: allowed is a number from 0 to 65536" },
-	{ "ranks,seconds\n65537,1\n", "t.csv:2: ranks: allowed is a number from 1 to 65536" },
+	{ "gpus,seconds\n-1,1\n", "t.csv:2: gpus: allowed is a number from 0 to 1048576" },
+	{ "ranks,seconds\n1048577,1\n", "t.csv:2: ranks: allowed is a number from 1 to 1048576" },
 	{ "ranks,seconds\n1\n", "t.csv:2: seconds: allowed is" },
 	{ "seconds\n1,1\n", "t.csv:2: there are more fields" },
 };
