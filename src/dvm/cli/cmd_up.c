@@ -22,11 +22,15 @@ static void find_nodes(struct up *u)
 {
 	const char *job = getenv("SLURM_JOB_ID");
 	const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+	uint32_t named = (uint32_t)json_array_size(u->names);
 
 	if (u->local)
 		return;
 	if (!job)
 		die("not in a Slurm allocation: run this inside salloc or sbatch, or give --local");
+	if (named && u->nodes && named != u->nodes)
+		die_usage("--nodelist names %u nodes, and -N says %u", named, u->nodes);
+	u->nodes = named ? named : u->nodes;
 	if (!u->nodes && (!nodes || !decimal_u32(nodes, 1, LEDGER_NODES_MAX,
 						 &u->nodes)))
 		die("SLURM_JOB_NUM_NODES does not say how many nodes the job has: give -N");

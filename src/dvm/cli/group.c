@@ -83,7 +83,8 @@ static double slots_of(json_t *task)
 static size_t must_go_to(const struct group *g, json_t *task)
 {
 	json_t *first = json_array_get(json_object_get(task, "place"), 0);
-	const char *node = json_string_value(json_object_get(first, "node"));
+	json_t *on = json_array_get(json_object_get(task, "on"), 0);
+	const char *node = json_string_value(on ? on : json_object_get(first, "node"));
 	size_t owner = node ? owner_of_node(g, node) : g->count;
 
 	return owner < g->count ? owner : SHARE_ANY;

@@ -18,6 +18,7 @@
 #include "dvm/cli/interrupt.h"
 #include "dvm/common/inherited_fds.h"
 #include "dvm/common/rundir.h"
+#include "libutil/buf.h"
 
 /* A DVM that is being started. */
 struct start {
@@ -117,11 +118,29 @@ static void add_journal(struct up *u, const struct start *s)
 	up_add(u, "-J", dir);
 }
 
+/* Give the head its part of the nodes of --nodelist. */
+static void add_nodes(struct up *u, const struct start *s)
+{
+	struct buf b;
+
+	if (!u->names)
+		return;
+	buf_init(&b, SIZE_MAX / 2);
+	for (uint32_t i = 0; i < s->nodes; i++)
+		if ((i && buf_append(&b, ",", 1)) ||
+		    buf_puts(&b, json_string_value(json_array_get(u->names, s->first + i))))
+			die("out of memory");
+	if (buf_append(&b, "", 1))
+		die("out of memory");
+	up_add(u, "-V", b.data);
+}
+
 static void add_place(struct up *u, const struct start *s)
 {
 	up_add(u, "-n", s->name);
 	up_add(u, "-d", s->dir);
 	add_number(u, "-N", s->nodes);
+	add_nodes(u, s);
 	if (u->local)
 		up_add(u, "-l", NULL);
 	if (*s->address)

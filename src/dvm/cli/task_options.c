@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dvm/cli/duration.h"
+#include "dvm/cli/node_list.h"
 #include "dvm/cli/options.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
@@ -80,6 +81,15 @@ static void set_counter(struct submission *s, const char *text)
 	free(name);
 }
 
+static void set_nodes(struct submission *s, const char *text)
+{
+	json_t *names = json_array();
+
+	if (!node_list_expand(text, names))
+		die_usage("--nodelist is a list of nodes, as n1,n[3-5]");
+	json_object_set_new(s->task, "on", names);
+}
+
 static void set_max_fails(struct submission *s, const char *text)
 {
 	if (!max_fails_parse(text, &s->results.max_fails))
@@ -92,6 +102,7 @@ static const struct option long_options[] = {
 	{ "cores", required_argument, NULL, 'c' },
 	{ "gpus", required_argument, NULL, 'g' },
 	{ "nodes", required_argument, NULL, 'N' },
+	{ "nodelist", required_argument, NULL, 'w' },
 	{ "per-node", required_argument, NULL, 'p' },
 	{ "exclusive", no_argument, NULL, 'x' },
 	{ "pmi", no_argument, NULL, 'i' },
@@ -106,7 +117,7 @@ static const struct option long_options[] = {
 	{ "append", no_argument, NULL, 'a' + 256 },
 	{ "no-output", no_argument, NULL, 'O' },
 	{ "dvm", required_argument, NULL, 'd' },
-	{ "wait", no_argument, NULL, 'w' },
+	{ "wait", no_argument, NULL, 'w' + 256 },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "json", required_argument, NULL, 'j' },
 	{ "each-line", required_argument, NULL, 'l' },
@@ -134,6 +145,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'c': set_number(s, "cores", "--cores", value); break;
 	case 'g': set_number(s, "gpus", "--gpus", value); break;
 	case 'N': set_number(s, "nodes", "--nodes", value); break;
+	case 'w': set_nodes(s, value); break;
 	case 'p': set_number(s, "per_node", "--per-node", value); break;
 	case 'r': set_number(s, "retries", "--retries", value); break;
 	case 'P': set_priority(s, value); break;
@@ -151,7 +163,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'a' + 256: json_object_set_new(s->task, "append", json_true()); break;
 	case 'O': json_object_set_new(s->task, "output", json_string("none")); break;
 	case 'd': s->dvm = value; break;
-	case 'w': s->wait = true; break;
+	case 'w' + 256: s->wait = true; break;
 	case 'q': s->quiet = true; break;
 	case 'j': s->json = value; break;
 	case 'l': s->lines = value; break;
@@ -174,7 +186,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 
 void task_options_take(struct submission *s, int argc, char **argv)
 {
-	const char *letters = s->options_anywhere ? ":n:c:g:N:D:J:o:e:t:" : "+:n:c:g:N:D:J:o:e:t:";
+	const char *letters = s->options_anywhere ? ":n:c:g:N:D:J:o:e:t:w:" : "+:n:c:g:N:D:J:o:e:t:w:";
 	int option;
 
 	s->task = json_object();

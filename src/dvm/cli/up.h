@@ -17,7 +17,8 @@ struct up {
 	uint32_t nodes;
 	uint32_t dvms;       /* under this name; 0: one that has the name itself */
 	uint32_t dvm_nodes;  /* nodes of each DVM; 0: computed */
-	bool local;
+	json_t *names;       /* of --nodelist, or NULL: any nodes */
+	bool local, launcher; /* in place of srun */
 	const char *journal; /* its directory, or NULL */
 	const char *orphan;  /* --orphan, or NULL */
 	bool take_over;      /* --take-over */

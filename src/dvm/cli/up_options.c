@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dvm/cli/find.h"
+#include "dvm/cli/node_list.h"
 #include "dvm/cli/options.h"
 #include "dvm/common/bootstrap.h"
 #include "dvm/core/ledger.h"
@@ -36,6 +37,12 @@ static void check_preload(const char *code)
 	if (!*code || strchr(code, '\n') || strlen(code) >= WELCOME_CODE_MAX)
 		die_usage("--preload is one line of Python, of less than %d bytes: put more into a module",
 			  WELCOME_CODE_MAX);
+}
+
+static void check_order(const char *text)
+{
+	if (strcmp(text, "fifo") && strcmp(text, "large") && strcmp(text, "work"))
+		die_usage("--order is fifo, large or work");
 }
 
 static void take_counter(struct up *u, const char *text)
@@ -81,6 +88,14 @@ static void take_name(struct up *u, const char *name)
 	u->name = name;
 }
 
+static void take_nodelist(struct up *u, const char *text)
+{
+	json_decref(u->names);
+	u->names = json_array();
+	if (!node_list_expand(text, u->names))
+		die_usage("--nodelist is a list of nodes, as n1,n[3-5]");
+}
+
 static void take_option(struct up *u, char **argv, int option, const char *value)
 {
 	switch (option) {
@@ -98,11 +113,12 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 		u->nodes = option_number("--nodes", value, 1, LEDGER_NODES_MAX);
 		u->local = false;
 		break;
+	case 'A': take_nodelist(u, value); break;
 	case 'n': take_name(u, value); break;
 	case 's': check_slots(value); up_add(u, "-s", value); break;
 	case 'G': (void)option_number("--gpus", value, 0, LEDGER_GPUS_MAX);
 		up_add(u, "-G", value); break;
-	case 'L': up_add(u, "-L", value); break;
+	case 'L': u->launcher = true; up_add(u, "-L", value); break;
 	case 'c': take_counter(u, value); break;
 	case 'g': up_add(u, "-g", thousand("--grace", value)); break;
 	case 'p': up_add(u, "-p", thousand("--patience", value)); break;
@@ -123,8 +139,7 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 		u->take_over = true;
 		up_add(u, "-T", NULL); break;
 	case 'o':
-		if (strcmp(value, "fifo") && strcmp(value, "large") && strcmp(value, "work"))
-			die_usage("--order is fifo, large or work");
+		check_order(value);
 		up_add(u, "-o", value); break;
 	default: die_option(argv, option);
 	}
@@ -134,6 +149,7 @@ void up_take_options(struct up *u, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "nodes", required_argument, NULL, 'N' },
+		{ "nodelist", required_argument, NULL, 'A' },
 		{ "local", optional_argument, NULL, 'l' },
 		{ "dvms", required_argument, NULL, 'D' },
 		{ "dvm-nodes", required_argument, NULL, 'M' },
@@ -165,6 +181,8 @@ void up_take_options(struct up *u, int argc, char **argv)
 		take_option(u, argv, option, optarg);
 	if (optind < argc)
 		die_usage("up: unexpected argument %s", argv[optind]);
+	if (u->names && (u->local || u->launcher))
+		die_usage("--nodelist is for srun: leave out --local and --launcher");
 	if (u->orphan && !u->journal)
 		die_usage("--orphan needs a journal, with which another head can continue: give --journal DIR, too");
 	if (u->take_over && !u->journal)

@@ -198,6 +198,7 @@ bool adoption_take(struct adoption *a, struct head_task *t, bool once)
 	nodes = e->placement->count;
 	close_gaps(e->placement);
 	shape.placed = e->placement;
+	shape.named = false;
 	if (ledger_place(a->h->ledger, &shape, &placement))
 		return false;
 	e->taken = true;

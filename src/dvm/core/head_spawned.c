@@ -70,6 +70,7 @@ static int occupy(struct ledger *l, const struct head_task *t)
 	int rc;
 
 	s.placed = task_run(t)->placement;
+	s.named = false;
 	memset(s.counters, 0, sizeof(s.counters));
 	rc = ledger_place(l, &s, &p);
 	free(p);

@@ -95,6 +95,7 @@ static void make_fit(struct spec_reading *r)
 
 	free((void *)(uintptr_t)s->placed);
 	s->placed = NULL;
+	s->named = false;
 	s->ranks = s->ranks ? s->ranks : 1;
 	r->key = NULL;
 }

@@ -63,12 +63,13 @@ static void look_at(struct want *w, uint64_t has, uint32_t node)
 	w->node = node;
 }
 
-static void find_most(const struct dvm_head *h, struct want wants[WANTS])
+static void find_most(const struct dvm_head *h, const struct ledger_shape *s,
+		      struct want wants[WANTS])
 {
 	struct ledger_resources left;
 
 	for (uint32_t i = 0; i < ledger_nodes(h->ledger); i++) {
-		if (!ledger_node_free(h->ledger, i, &left))
+		if (!ledger_may_use(s, i) || !ledger_node_free(h->ledger, i, &left))
 			continue;
 		look_at(&wants[WANT_CORES], left.cores, i);
 		look_at(&wants[WANT_GPUS], left.gpus, i);
@@ -106,9 +107,10 @@ static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
 	};
 	bool any = false;
 
-	find_most(h, wants);
+	find_most(h, s, wants);
 	if (wants[WANT_CORES].node == NODE_NONE) {
-		add(reasons, "no node accepts tasks: each is lost, drained, or used by an --exclusive task");
+		add(reasons, "%s accepts tasks: each is lost, drained, or used by an --exclusive task",
+		    s->named ? "none of the named nodes" : "no node");
 		add_drained(h, reasons);
 		return;
 	}
@@ -179,7 +181,7 @@ static void lacks(const struct dvm_head *h, const struct ledger_shape *s,
 
 	lacks_counters(h, s, reasons);
 	before = reasons->len;
-	if (s->placed)
+	if (s->placed && !s->named)
 		lacks_places(h, s, reasons);
 	else if (before)
 		return;

@@ -236,11 +236,12 @@ static size_t rooms(const struct ledger *l, const struct ledger_shape *s, struct
 {
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < l->count; i++) {
-		uint32_t ranks = ledger_node_ranks(l->nodes[i], s, false);
+	for (size_t i = 0; i < named_count(l, s); i++) {
+		const struct node *node = named_node(l, s, i);
+		uint32_t ranks = ledger_node_ranks(node, s, false);
 
 		if (ranks)
-			out[n++] = (struct room){ i, ranks };
+			out[n++] = (struct room){ node->number, ranks };
 	}
 	qsort(out, n, sizeof(*out), by_ranks);
 	return n;
@@ -343,7 +344,7 @@ static void take_part(struct ledger *l, const struct ledger_shape *s,
 	struct node *n = l->nodes[p->node];
 
 	index_remove(l, n);
-	if (s->placed) {
+	if (is_placed(s)) {
 		cores_remove_all(&n->cores, &p->cores);
 		n->gpus &= ~p->gpus;
 	} else {
@@ -416,6 +417,8 @@ bool ledger_can_ever(const struct ledger *l, const struct ledger_shape *s)
 {
 	if (!counters_allow(l, s, true))
 		return false;
+	if (s->named)
+		return named_fit(l, s, true);
 	return s->placed ? placed_allowed(l, s, true) : kinds_fit(l, s);
 }
 
@@ -423,13 +426,15 @@ bool ledger_fits(const struct ledger *l, const struct ledger_shape *s)
 {
 	if (!counters_allow(l, s, false))
 		return false;
+	if (s->named)
+		return named_fit(l, s, false);
 	return s->placed ? placed_allowed(l, s, false) : index_fits(l, s);
 }
 
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *s,
 			   uint32_t node)
 {
-	return ledger_node_ranks(l->nodes[node], s, false);
+	return ledger_may_use(s, node) ? ledger_node_ranks(l->nodes[node], s, false) : 0;
 }
 
 bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *s,
@@ -460,6 +465,8 @@ int ledger_place(struct ledger *l, const struct ledger_shape *s,
 
 	if (!counters_allow(l, s, false))
 		return -EAGAIN;
+	if (s->named)
+		return place_over_nodes(l, s, out);
 	if (s->placed)
 		return placed_allowed(l, s, false) ? take_placed(l, s, out) :
 						     -EAGAIN;

@@ -55,6 +55,7 @@ struct ledger_shape {
 	uint32_t counters[LEDGER_COUNTERS_MAX]; /* for the whole task, by index */
 	/* The only place for the task; NULL: any. Memory and counters as above. */
 	const struct ledger_placement *placed;
+	bool named;           /* of `placed` only the nodes count: any cores and GPUs there */
 };
 
 struct ledger;
@@ -107,6 +108,8 @@ void ledger_release(struct ledger *l, const struct ledger_shape *shape,
 		    const struct ledger_placement *placement);
 /* True: the shape fits now. */
 bool ledger_fits(const struct ledger *l, const struct ledger_shape *shape);
+/* True: the shape may use this node, if there is room. */
+bool ledger_may_use(const struct ledger_shape *shape, uint32_t node);
 /* The number of the shape's ranks that the node would take now. */
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *shape,
 			   uint32_t node);

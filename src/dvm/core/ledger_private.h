@@ -64,6 +64,20 @@ uint32_t ledger_ranks_in(const struct ledger_shape *s, const struct room_of *r);
 /* The node as it is, or as if nothing ran on it. */
 uint32_t ledger_node_ranks(const struct node *n, const struct ledger_shape *s, bool ever);
 
+/* ---- ledger_named.c ---- */
+
+/* The user has chosen the cores and GPUs, too. */
+static inline bool is_placed(const struct ledger_shape *s)
+{
+	return s->placed && !s->named;
+}
+
+/* The nodes that a shape may use: their number, and the ith of them. */
+size_t named_count(const struct ledger *l, const struct ledger_shape *s);
+const struct node *named_node(const struct ledger *l, const struct ledger_shape *s, size_t i);
+/* True, for a shape with named nodes: it fits now, or would if nothing else ran. */
+bool named_fit(const struct ledger *l, const struct ledger_shape *s, bool ever);
+
 /* ---- ledger_index.c ---- */
 
 /* Make room for a node that has this. 0 or -ENOMEM. */

@@ -178,6 +178,7 @@ static void key_init(struct class_key *key, const struct ledger_shape *shape,
 	key->shape.exclusive = shape->exclusive;
 	memcpy(key->shape.counters, shape->counters, sizeof(shape->counters));
 	key->shape.placed = shape->placed;
+	key->shape.named = shape->named;
 	key->priority = priority;
 }
 

@@ -325,6 +325,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'A': s->main.address = value; break;
 	case 'k': s->head.member = number; break;
 	case 'K': s->head.members = number; break;
+	case 'V': s->main.names = value; break;
 	case 'r': s->main.relative = number; break;
 	case 'S': s->main.share = true; break;
 	case 'E': s->main.ends = s->head.ends = true; break;
@@ -365,7 +366,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:t:m:o:c:k:K:r:SEPI:")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:t:m:o:c:k:K:r:V:SEPI:")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->main.name && s->main.dir && s->main.lock && s->main.nodes &&

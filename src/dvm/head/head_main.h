@@ -44,6 +44,7 @@ struct head_options {
 	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
 	uint32_t width;         /* of the tree of control; 0: a star; WIDTH_DEFAULT */
+	const char *names;      /* its nodes, with commas; NULL: any */
 	uint32_t relative;      /* of the job's nodes, the first that is this one's */
 	bool ends;              /* with its last client */
 	bool share;             /* other DVMs of the job may be on its nodes */

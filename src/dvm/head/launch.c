@@ -288,6 +288,13 @@ static void put_where(FILE *out, const struct head_main *h, const struct step *s
 	fputc(' ', out);
 }
 
+static void put_names(FILE *out, const char *names)
+{
+	fputs("--nodelist=", out);
+	quote(out, names);
+	fputc(' ', out);
+}
+
 /* To be freed; NULL: no memory. */
 static char *make_command(const struct head_main *h, const struct step *s)
 {
@@ -304,6 +311,8 @@ static char *make_command(const struct head_main *h, const struct step *s)
 		fprintf(out, SRUN, s->nodes, s->nodes);
 	if (s->more && !h->options.launcher)
 		put_where(out, h, s);
+	else if (h->options.names)
+		put_names(out, h->options.names);
 	else if (h->options.relative && !h->options.launcher)
 		fprintf(out, "--relative=%u ", h->options.relative);
 	quote(out, own_file("pmi2x-dvmd"));

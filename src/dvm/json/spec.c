@@ -244,24 +244,68 @@ static void read_placed(struct spec_reading *r)
 		place_rank(r, p, entry);
 }
 
+static void name_node(struct spec_reading *r, struct ledger_placement *p, json_t *v)
+{
+	const char *name = json_string_value(v);
+	uint32_t node = name ? head_find_node(r->h, name) : NODE_NONE;
+
+	if (node == NODE_NONE)
+		spec_wrong(r, "on", "there is no node %.60s here", name ? name : "");
+	else if (ledger_may_use(&r->spec.shape, node))
+		spec_wrong(r, "on", "node %.60s is named twice", name);
+	else
+		p->parts[p->count++].node = node;
+}
+
+/* The nodes for the task, with any cores there. */
+static void read_on(struct spec_reading *r)
+{
+	json_t *on = json_object_get(r->source, "on"), *v;
+	struct ledger_shape *s = &r->spec.shape;
+	size_t n = json_array_size(on), i;
+	struct ledger_placement *p;
+
+	if (!on)
+		return;
+	if (!n || n > LEDGER_NODES_MAX || s->placed) {
+		spec_wrong(r, "on", s->placed ? "cannot be given with \"place\"" :
+						"must be a list of names of nodes");
+		return;
+	}
+	p = calloc(1, sizeof(*p) + n * sizeof(p->parts[0]));
+	if (!p) {
+		spec_wrong(r, "on", "out of memory");
+		return;
+	}
+	s->placed = p;
+	s->named = true;
+	json_array_foreach(on, i, v)
+		name_node(r, p, v);
+}
+
 /* Refuse a shape for which no nodes are large enough, and say what they have. */
 static void too_large(struct spec_reading *r, const struct ledger_shape *s)
 {
 	const struct ledger *l = r->h->ledger;
 	struct ledger_resources most = { 0 };
+	uint32_t nodes = 0, cores = 0;
 
 	for (uint32_t i = 0; i < ledger_nodes(l); i++) {
 		const struct ledger_resources *has = ledger_node_has(l, i);
 
+		if (!ledger_may_use(s, i))
+			continue;
+		nodes++;
+		cores += has->cores;
 		most.cores = has->cores > most.cores ? has->cores : most.cores;
 		most.gpus = has->gpus > most.gpus ? has->gpus : most.gpus;
 		most.memory = has->memory > most.memory ? has->memory : most.memory;
 	}
-	spec_wrong(r, s->placed ? "place" : "ranks",
+	cores = s->named ? cores : ledger_all_cores(l);
+	spec_wrong(r, s->placed && !s->named ? "place" : "ranks",
 		   "%u rank%s of %u core%s and %u GPU%s can never fit on %u node%s (%u cores): a node has at most %u cores, %u GPUs and %llu MiB",
 		   s->ranks, plural(s->ranks), s->cores, plural(s->cores), s->gpus,
-		   plural(s->gpus), ledger_nodes(l), plural(ledger_nodes(l)),
-		   ledger_all_cores(l), most.cores, most.gpus,
+		   plural(s->gpus), nodes, plural(nodes), cores, most.cores, most.gpus,
 		   (unsigned long long)(most.memory >> 20));
 }
 
@@ -282,6 +326,7 @@ static void read_shape(struct spec_reading *r)
 		spec_wrong(r, "nodes", "%u nodes need as many ranks: give -n %u", s->nodes, s->nodes);
 	read_counters(r);
 	read_placed(r);
+	read_on(r);
 	if (!r->key && !r->may_not_fit && !ledger_can_ever(r->h->ledger, s))
 		too_large(r, s);
 	if (!r->key && r->spawned && !spawned_fits_beside(r->h, r->spawned->parent, s))
@@ -338,7 +383,7 @@ static void check_keys(struct spec_reading *r)
 {
 	static const char *const known[] = {
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
-		"exclusive", "counters", "place", "priority", "time", "retries",
+		"exclusive", "counters", "place", "on", "priority", "time", "retries",
 		"output", "path", "error", "append", "cwd", "name", "profile", "line", "number", "pmi",
 		"stdin", "preloaded",
 	};

@@ -344,6 +344,42 @@ BED_TEST(placed_tasks_are_where_they_should_be)
 	assert_int_equal(free_cores(b), NODES * CORES - 2);
 }
 
+BED_TEST(tasks_run_on_the_nodes_that_they_name)
+{
+	submit(b, "{'argv':['x'],'on':['n2']}");
+	submit(b, "{'argv':['x'],'on':['n1','n2'],'nodes':2,'ranks':3}");
+	assert_int_equal(b->nprocesses, 4);
+	assert_int_equal(b->processes[1].node, 2);
+	for (int i = 2; i <= 4; i++)
+		assert_int_not_equal(b->processes[i].node, 0);
+	assert_int_equal(free_cores(b), NODES * CORES - 4);
+}
+
+BED_TEST(tasks_on_impossible_nodes_are_refused)
+{
+	static const struct {
+		const char *task, *key, *why;
+	} wrong[] = {
+		{ "{'argv':['x'],'on':['n9']}", "on", "no node n9" },
+		{ "{'argv':['x'],'on':[3]}", "on", "no node" },
+		{ "{'argv':['x'],'on':'n1'}", "on", "must be a list" },
+		{ "{'argv':['x'],'on':[]}", "on", "must be a list" },
+		{ "{'argv':['x'],'on':['n1','n1']}", "on", "named twice" },
+		{ "{'argv':['x'],'on':['n1'],'place':[{'node':'n1','cores':[1]}]}", "on", "place" },
+		{ "{'argv':['x'],'on':['n1'],'ranks':5}", "ranks", "on 1 node (4 cores)" },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		json_t *refused;
+
+		submit(b, wrong[i].task);
+		refused = json_array_get(json_object_get(event(b, "submitted"), "refused"), 0);
+		assert_string_equal(text(refused, "key"), wrong[i].key);
+		assert_non_null(strstr(text(refused, "why"), wrong[i].why));
+	}
+	assert_int_equal(b->nprocesses, 0);
+}
+
 BED_TEST(a_typo_does_not_end_a_dvm)
 {
 	ask(b, "{'op':'down','work':'wiat'}");

@@ -158,6 +158,41 @@ LEDGER_TEST(placed_tasks_get_these_cores_or_wait, 2, 4, 0)
 	free(where);
 }
 
+/* Nodes 1 and 2 of 4, with any cores there. */
+static struct ledger_shape named_shape(uint32_t ranks, uint32_t nodes)
+{
+	struct ledger_placement *on =
+		unit_at_end(free, calloc(1, sizeof(*on) + 2 * sizeof(on->parts[0])));
+
+	on->count = 2;
+	on->parts[0].node = 1;
+	on->parts[1].node = 2;
+	return (struct ledger_shape){
+		.ranks = ranks, .cores = 1, .nodes = nodes, .placed = on, .named = true,
+	};
+}
+
+LEDGER_TEST(named_nodes_get_the_ranks_on_any_free_cores, 4, 4, 0)
+{
+	const struct ledger_shape two = named_shape(3, 2), all = named_shape(8, 0);
+	const struct ledger_shape more = named_shape(9, 0), three = named_shape(3, 3);
+	struct ledger_placement *p = placed(l, &two), *none;
+
+	assert_int_equal(p->count, 2);
+	assert_int_equal(p->parts[0].node + p->parts[1].node, 3);
+	assert_int_equal(ledger_node_free_cores(l, 0) + ledger_node_free_cores(l, 3), 8);
+	assert_int_equal(ledger_place(l, &all, &none), -EAGAIN);
+	assert_false(ledger_fits(l, &all));
+	assert_true(ledger_can_ever(l, &all));
+	assert_false(ledger_can_ever(l, &more));
+	assert_false(ledger_can_ever(l, &three));
+	assert_int_equal(ledger_node_takes(l, &two, 0), 0);
+	release(l, &two, p);
+	p = placed(l, &all);
+	release(l, &all, p);
+	assert_int_equal(ledger_free_cores(l), 16);
+}
+
 LEDGER_TEST(closed_nodes_get_nothing_and_lost_ones_never_will, 1, 4, 0)
 {
 	const struct ledger_shape s = { .ranks = 1, .cores = 4 };
