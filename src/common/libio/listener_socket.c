@@ -6,6 +6,13 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+/* Whether a port that is asked for may belong to another socket that does not listen. */
+enum share {
+	SHARE_UNUSED,  /* yes */
+	SHARE_NOTHING, /* no */
+	SHARE_KEPT,    /* no, and do not listen there */
+};
+
 static int set_flag(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof(value));
@@ -22,27 +29,38 @@ static uint16_t bound_port(int fd)
 			     ((struct sockaddr_in6 *)&addr)->sin6_port);
 }
 
-static int listen_at(const struct sockaddr_storage *addr, socklen_t len)
+/* The flag counts at bind, and later against the sockets of others. */
+static int bind_at(int fd, const struct sockaddr_storage *addr, socklen_t len, enum share share)
+{
+	if (share == SHARE_UNUSED)
+		set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (addr->ss_family == AF_INET6)
+		set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	if (bind(fd, (const struct sockaddr *)addr, len))
+		return -errno;
+	if (share != SHARE_UNUSED)
+		set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	return 0;
+}
+
+static int socket_at(const struct sockaddr_storage *addr, socklen_t len, enum share share)
 {
 	int rc, fd = socket(addr->ss_family,
 			    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	if (addr->ss_family == AF_INET6)
-		set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-	if (bind(fd, (const struct sockaddr *)addr, len) < 0 ||
-	    listen(fd, SOMAXCONN) < 0) {
+	rc = bind_at(fd, addr, len, share);
+	if (!rc && share != SHARE_KEPT && listen(fd, SOMAXCONN))
 		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
 }
 
-static int listen_in(const struct sockaddr_storage *bind_to, int family,
-		     uint16_t port)
+static int socket_in(const struct sockaddr_storage *bind_to, int family, uint16_t port,
+		     enum share share)
 {
 	struct sockaddr_storage addr = *bind_to;
 	struct sockaddr_in *in4 = (struct sockaddr_in *)&addr;
@@ -51,28 +69,48 @@ static int listen_in(const struct sockaddr_storage *bind_to, int family,
 	addr.ss_family = family; /* all zeroes otherwise: every address */
 	if (family == AF_INET) {
 		in4->sin_port = htons(port);
-		return listen_at(&addr, sizeof(*in4));
+		return socket_at(&addr, sizeof(*in4), share);
 	}
 	in6->sin6_port = htons(port);
-	return listen_at(&addr, sizeof(*in6));
+	return socket_at(&addr, sizeof(*in6), share);
+}
+
+static int socket_on(const struct sockaddr_storage *bind_to, uint16_t port, enum share share)
+{
+	static const struct sockaddr_storage everywhere;
+	int fd;
+
+	if (bind_to->ss_family != AF_UNSPEC)
+		return socket_in(bind_to, bind_to->ss_family, port, share);
+	fd = socket_in(&everywhere, AF_INET6, port, share);
+	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ?
+		       socket_in(&everywhere, AF_INET, port, share) : fd;
+}
+
+static int with_port(int fd, uint16_t port, uint16_t *bound)
+{
+	if (fd >= 0)
+		*bound = port ? port : bound_port(fd);
+	return fd;
 }
 
 int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 		    uint16_t *bound)
 {
-	static const struct sockaddr_storage everywhere;
-	int fd;
+	return with_port(socket_on(bind_to, port, SHARE_UNUSED), port, bound);
+}
 
-	if (bind_to->ss_family != AF_UNSPEC) {
-		fd = listen_in(bind_to, bind_to->ss_family, port);
-	} else {
-		fd = listen_in(&everywhere, AF_INET6, port);
-		if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
-			fd = listen_in(&everywhere, AF_INET, port);
-	}
-	if (fd >= 0)
-		*bound = port ? port : bound_port(fd);
-	return fd;
+int listener_socket_alone(const struct sockaddr_storage *bind_to, uint16_t port,
+			  uint16_t *bound)
+{
+	return with_port(socket_on(bind_to, port, SHARE_NOTHING), port, bound);
+}
+
+int port_keep(uint16_t port)
+{
+	static const struct sockaddr_storage everywhere;
+
+	return socket_on(&everywhere, port, SHARE_KEPT);
 }
 
 uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,
