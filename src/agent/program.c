@@ -135,6 +135,11 @@ static void stays(void *arg)
 	(void)say(arg, HOST_STAYS, 0, 0, NULL, 0);
 }
 
+static void torch_ports_known(void *arg, const uint16_t ports[])
+{
+	(void)say(arg, HOST_TORCH_PORTS, (uint32_t)ports[0] << 16 | ports[1], 0, NULL, 0);
+}
+
 /* Until then the host's messages keep the loop going. */
 static void left(void *arg)
 {
@@ -304,6 +309,7 @@ static int serve(struct program *p, const struct agent_fds *fds)
 							     NULL,
 		.find_holder = find_holder,
 		.stays = stays,
+		.torch_ports_known = torch_ports_known,
 		.left = left,
 		.arg = p,
 	};

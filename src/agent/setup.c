@@ -103,6 +103,9 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_bool(c, &o->debug);
 	code_u32(c, &o->dead_peer_ms);
 	code_bool(c, &o->torch);
+	code_port(c, &o->torch_ports[TORCH_PORT_STORE]);
+	code_port(c, &o->torch_ports[TORCH_PORT_JAX]);
+	code_bool(c, &o->torch_ports_wanted);
 	code_bool(c, &o->knows_nodes);
 	code_u32(c, &o->connect_back_uid);
 	code_port(c, &o->protocol);

@@ -16,8 +16,11 @@
 #include "libpmi/step.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 9
+#define SETUP_VERSION 10
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
+
+/* Ports that the first node keeps for programs. */
+enum torch_port { TORCH_PORT_STORE, TORCH_PORT_JAX, TORCH_PORTS };
 
 struct agent_options {
 	struct secret secret;   /* of the step */
@@ -77,8 +80,11 @@ struct agent_options {
 	                           NULL: somebody does, or it is not known */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
-	/* The step has a TCPStore. Once it is used, a rank that fails ends the step. */
+	/* The step has a TCPStore. Once PyTorch uses it, a rank that fails ends the step. */
 	bool torch;
+	/* The first node tells the others these ports of PyTorch and JAX; or zeroes. */
+	uint16_t torch_ports[TORCH_PORTS];
+	bool torch_ports_wanted; /* this node's ranks wait for them */
 	bool knows_nodes;       /* setup.known has all nodes, whose connections count */
 	uint32_t connect_back_uid; /* the user whose connect-back messages count, besides root */
 	uint16_t protocol;      /* to announce, in tests; 0: the agent's own */

@@ -56,17 +56,41 @@ static int try_port(struct supervisor *s, uint16_t port)
 	return listener_socket(&s->options.agent.bind, port, &s->dormant.port);
 }
 
+/* The port may be kept for PyTorch, by this step or another one. */
+static int try_port_alone(struct supervisor *s, uint16_t port)
+{
+	if (is_slurms(s, port))
+		return -EADDRINUSE;
+	return listener_socket_alone(&s->options.agent.bind, port, &s->dormant.port);
+}
+
+/*
+ * Where the neighbours look. First the ports that no other socket has: another step may keep
+ * the others. Ended connections keep ports, too, so then the rest.
+ */
+static int listen_where_expected(struct supervisor *s)
+{
+	static int (*const ways[])(struct supervisor *s, uint16_t port) = {
+		try_port_alone, try_port,
+	};
+	int fd = -EADDRINUSE;
+
+	for (int w = 0; w < 2; w++)
+		for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
+			fd = ways[w](s, step_port(&s->options.agent, s->step->layout,
+						  s->step->position, i));
+	return fd;
+}
+
 /* A listening descriptor or a negative errno. */
 static int listen_somewhere(struct supervisor *s)
 {
 	const struct agent_options *o = &s->options.agent;
-	int fd = -EADDRINUSE;
+	int fd;
 
 	if (o->port_first == 0)
 		return try_port(s, 0);
-	for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
-		fd = try_port(s, step_port(o, s->step->layout,
-					   s->step->position, i));
+	fd = listen_where_expected(s);
 	if (fd == -EADDRINUSE)
 		log_info(s->log,
 			 "the %u ports where other nodes expect this node are in use: the node listens on another port, and tells them through slurmd",
@@ -162,6 +186,7 @@ static void add_rank(struct supervisor *s, struct registration *reg)
 		registration_refuse(reg, reg->slot < dormant->count, s->log);
 		return;
 	}
+	dormant->ranks_have_come = true;
 	registration_find_process(reg, &dormant->pidfd_later);
 	topology_met_rank(s, reg->fd);
 	dormant->ranks[reg->slot] = *reg;
@@ -331,6 +356,7 @@ static bool is_wanted(struct supervisor *s)
 	wanted |= fds[DORMANT_TORCH].revents != 0;
 	if (fds[DORMANT_REGISTRATION].revents)
 		add_ranks(s);
+	wanted |= s->dormant.ranks_have_come && s->options.agent.torch_ports_wanted;
 	if (fds[DORMANT_TOPOLOGY].revents)
 		topology_event(s);
 	fds[DORMANT_TOPOLOGY].fd = s->topology.child.fd;

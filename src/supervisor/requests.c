@@ -223,6 +223,7 @@ void service_kill(struct supervisor *s, const char *why)
 		return;
 	s->service.killed = true;
 	pmix_refuse_ranks(s);
+	torch_ports_refuse(s);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		s->host.kill_step(s->host.arg, why);
@@ -384,6 +385,7 @@ static void agent_died(struct supervisor *s)
 
 	if (!s->service.ready && service_step_ends_here(s)) {
 		pmix_refuse_ranks(s);
+		torch_ports_refuse(s);
 		return;
 	}
 	snprintf(why, sizeof(why),
@@ -410,6 +412,7 @@ static void take_message(struct supervisor *s, const struct host_msg *m)
 	case HOST_CRASHED: on_crashed(s, m); break;
 	case HOST_WANT_TOPOLOGY: topology_asked(s); break;
 	case HOST_STAYS: on_stays(s); break;
+	case HOST_TORCH_PORTS: torch_ports_known(s, m); break;
 	case HOST_END: s->service.over = true; break;
 	default: break; /* messages that only the supervisor sends */
 	}

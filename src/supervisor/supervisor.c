@@ -55,6 +55,7 @@ void supervisor_kill(struct supervisor *s, const char *why)
 		return;
 	s->service.killed = true;
 	pmix_refuse_ranks(s);
+	torch_ports_refuse(s);
 	if (s->host.kill_step)
 		s->host.kill_step(s->host.arg, why);
 }
@@ -107,6 +108,7 @@ static void *supervisor_main(void *arg)
 static void supervisor_free(struct supervisor *s)
 {
 	pmix_close(s);
+	torch_ports_close(s);
 	topology_close(s);
 	dormant_close(s);
 	fd_close(&s->wake);
@@ -218,6 +220,7 @@ int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
 	s->options.agent.topology = s->options.topology != TOPOLOGY_START_NEVER;
 	sync_open(s);
 	rc = topology_open(s);
+	rc = rc ? rc : torch_ports_open(s);
 	rc = rc ? rc : pmix_open(s);
 	rc = rc ? rc : dormant_open(s);
 	rc = rc ? rc : service_open(s);

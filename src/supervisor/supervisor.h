@@ -177,6 +177,12 @@ const char *supervisor_topology_file(const struct supervisor *s, int ms);
  */
 void supervisor_rank_comes(const struct supervisor *s);
 
+/*
+ * In such a child, with agent_options.torch_ports_wanted: wait until the first node has told its
+ * ports, `ms` at most, and write them. False: the rank is not to begin.
+ */
+bool supervisor_torch_ports(const struct supervisor *s, int ms, uint16_t ports[TORCH_PORTS]);
+
 /* The abstract name of the socket for pmi2x-sync; NULL: there is none. */
 const char *supervisor_sync_name(const struct supervisor *s);
 

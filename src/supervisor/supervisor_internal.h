@@ -6,6 +6,7 @@
  *   dormant.c         what there is before the step uses PMI, and waiting for that
  *   spawn_agent.c     starting the agent
  *   spawn_pmixd.c     pmi2x-pmixd: its sockets, starting it, and its end
+ *   torch_ports.c     the ports of PyTorch, for which ranks wait
  *   sync_socket.c     the socket of pmi2x-sync, until the agent has it
  *   spawn_topology.c  pmi2x-topology: starting it, and the file that comes of it
  *   requests.c        what the agent asks, and its end
@@ -42,6 +43,7 @@ struct dormant {
 	int region;   /* the object of the results region; -1: none */
 	int connect_back;
 	bool wants_pmix; /* pmi2x-pmixd is due, too */
+	bool ranks_have_come;
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct registration *ranks; /* by slot; fd -1: the daemon has not registered */
 	uint32_t count;
@@ -150,6 +152,12 @@ struct sync_socket {
 	char name[32]; /* abstract; "": there is no socket */
 };
 
+/* How ranks learn of the ports of PyTorch; -1: no rank waits. */
+struct torch_ports {
+	int known; /* ranks look at what has come here: two ports, or the end */
+	int tell;
+};
+
 struct supervisor {
 	const struct pmi_step *step;
 	struct supervisor_options options;
@@ -160,6 +168,7 @@ struct supervisor {
 	struct topology topology;
 	struct pmix pmix;
 	struct sync_socket sync;
+	struct torch_ports torch_ports;
 	int wake;             /* eventfd: the step is over; and then: the job */
 	int news;             /* eventfd: the agent stays, or the thread ends */
 	atomic_bool stopping; /* set before that is written */
@@ -225,6 +234,16 @@ bool sync_is_asked(struct supervisor *s);
 void sync_hand_over(struct supervisor *s);
 /* There will be no agent. */
 void sync_refuse(struct supervisor *s);
+
+/* ---- torch_ports.c ---- */
+
+/* In the creator's thread. 0 or a negative errno. */
+int torch_ports_open(struct supervisor *s);
+/* The agent has heard the ports. */
+void torch_ports_known(struct supervisor *s, const struct host_msg *m);
+/* No rank that waits for the ports is to begin. */
+void torch_ports_refuse(const struct supervisor *s);
+void torch_ports_close(struct supervisor *s);
 
 /* ---- spawn_topology.c ---- */
 

@@ -2,6 +2,7 @@
 """mpi.conf, and plugins that are missing or strange."""
 
 import contextlib
+import os
 import shutil
 import socket
 
@@ -52,7 +53,7 @@ def test_an_option_that_is_no_more(configured, raw):
     assert "unknown option Pmi2xAlgorithm" in result.stderr + logs(cluster)
 
 
-def test_port_of_torch_that_is_in_use_is_named(configured):
+def test_torch_without_free_ports_is_named(configured):
     """Pmi2xTorch is the default of a site, and a job switches it off."""
     with free_ports(2) as (first, last):
         cluster = configured(f"Pmi2xPorts={first}-{last}\nPmi2xTorch=env\n", nodes=1)
@@ -60,8 +61,23 @@ def test_port_of_torch_that_is_in_use_is_named(configured):
         assert f"MASTER_PORT={first}" in got or f"MASTER_PORT={last}" in got
         with taken_ports(first, last):
             result = cluster.srun("-N1", "-n1", "true").failed()
-            result.says("which PMI2X_TORCH is to give to the tasks, cannot be used (Address already in use)")
+            result.says(f"no port from {first} to {last} that PMI2X_TORCH can give to the tasks (Address already in use)")
             cluster.srun("-N1", "-n1", "true", env={"PMI2X_TORCH": "off"}).ok()
+
+
+def test_steps_of_a_node_have_other_ports_of_torch(configured, tmp_path):
+    """Also while nobody listens at the ports of the first step."""
+    with free_ports(4) as (first, last):
+        cluster = configured(f"Pmi2xPorts={first}-{last}\nPmi2xTorch=env\n", nodes=1)
+        show = "echo $MASTER_PORT ${JAX_COORDINATOR_ADDRESS##*:}"
+        os.mkfifo(tmp_path / "gate")
+        waits = ["sh", "-c", f"{show}; read gate <{tmp_path}/gate"]
+        step = cluster.start("srun", "--mpi=pmi2x", "-N1", "-n1", "--overcommit", *waits)
+        ports = step.stdout.readline().split()
+        ports += cluster.srun("-N1", "-n1", "--overcommit", "sh", "-c", show).ok().lines[0].split()
+        (tmp_path / "gate").write_text("go\n")
+        assert step.wait(60) == 0
+        assert sorted(map(int, ports)) == list(range(first, last + 1)), ports
 
 
 @pytest.mark.parametrize("width", ["0", "1", "1000000000", "-3", "many"])

@@ -20,21 +20,6 @@ def torch():
 
 
 @pytest.fixture
-def srun(srun):
-    """Starts a step again whose port was in use, as its message says: all nodes of a test
-    cluster, and other clusters, share the ports of one machine."""
-
-    def start(*argv, **options):
-        for _ in range(5):
-            result = srun(*argv, **options)
-            if "start the step again" not in str(result):
-                break
-        return result
-
-    return start
-
-
-@pytest.fixture
 def train(srun, raw, torch):
     """Run a script of PyTorch on four nodes, with the Python that has it."""
     script = raw("torch-train")[2]
@@ -84,11 +69,10 @@ def test_client_that_dies_in_wait_holds_up_nobody(client, release):
     client(release, "dies").ok()
 
 
-def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw, prefix):
-    """After the barrier the agents of all nodes know that the store is used."""
-    fails = " ".join(map(str, raw("tcpstore", "1.13", "fails")))
-    script = f"{prefix}/bin/pmi2x-sync barrier begun && exec {fails}"
-    result = srun("-N4", "--ntasks-per-node=2", "sh", "-c", script, env=STORE).failed()
+def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw):
+    """Also on a node where nobody has used PMI or pmi2x-sync."""
+    argv = raw("tcpstore", "1.13", "fails")
+    result = srun("-N4", "--ntasks-per-node=2", *argv, env=STORE).failed()
     result.says("rank 7 (node n4) exited with exit code 5, and other ranks use the TCPStore")
     assert result.code == 5, result
 
@@ -121,6 +105,19 @@ def test_variables_are_set_where_the_job_has_not(srun):
     assert got["TORCHELASTIC_RESTART_COUNT"] == "0"
     assert got["JAX_COORDINATOR_ADDRESS"].startswith(got["MASTER_ADDR"] + ":")
     assert got["JAX_COORDINATOR_ADDRESS"] != got["MASTER_ADDR"] + ":" + got["MASTER_PORT"]
+
+
+def test_all_nodes_have_the_ports_of_the_first(srun):
+    lines = srun("-N4", "-n8", "sh", "-c", "echo $MASTER_PORT $JAX_COORDINATOR_ADDRESS", env=STORE).ok().lines
+    assert len(lines) == 8 and len(set(lines)) == 1, lines
+
+
+def test_rank_that_fails_ends_no_step_that_does_not_use_the_store(srun, prefix):
+    """Pmi2xTorch=store may be the default of a site."""
+    sync = f"{prefix}/bin/pmi2x-sync barrier"
+    script = f"[ $SLURM_PROCID != 3 ] || exit 5; {sync} || echo barrier $?"
+    result = srun("-N4", "-n4", "sh", "-c", script, env=STORE).failed()
+    assert result.lines == ["barrier 3"] * 3, result
 
 
 def test_address_of_the_job_stays(srun):

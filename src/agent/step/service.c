@@ -17,6 +17,7 @@
 #include "agent/step/store_link.h"
 #include "agent/step/sync_door.h"
 #include "agent/step/torch_door.h"
+#include "agent/step/torch_tree.h"
 #include "agent/step/trace.h"
 #include "libcoll/layout.h"
 #include "libio/fd.h"
@@ -195,7 +196,8 @@ static bool waits(void *arg)
 {
 	const struct service *s = arg;
 
-	return !s->leaving && (pmi_server_pending(s->server) || store_waiting(s->store));
+	return !s->leaving && (pmi_server_pending(s->server) || store_waiting(s->store) ||
+				torch_tree_waits(s));
 }
 
 /*
@@ -431,6 +433,7 @@ int service_begin(struct service *s, struct peers *peers)
 	rc = rc ? rc : pmix_link_open(s);
 	rc = rc ? rc : sync_door_open(s);
 	rc = rc ? rc : torch_door_open(s);
+	rc = rc ? rc : torch_tree_open(s, torch_door_rank_failed);
 	return rc ? rc : service_status_open(s);
 }
 
@@ -447,6 +450,7 @@ void service_stop(struct service *s)
 	pmix_link_close(s);
 	sync_door_close(s);
 	torch_door_close(s);
+	torch_tree_close(s);
 	ranks_close(s);
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
@@ -465,6 +469,7 @@ void service_destroy(struct service *s)
 	pmix_link_free(s);
 	sync_door_free(s);
 	torch_door_free(s);
+	torch_tree_free(s);
 	store_link_free(s);
 	ranks_free(s);
 	pmi_server_destroy(s->server);

@@ -25,6 +25,7 @@ struct service {
 	struct store *store;          /* of the step, for programs without PMI */
 	int sync_fds[2];              /* agent_fds.sync and sync_client, until sync has them */
 	int torch_fd;                 /* agent_fds.torch, until torch has it */
+	struct torch_tree *torch_tree; /* NULL: no ports of PyTorch */
 	struct torch_door *torch;     /* NULL: nobody speaks TCPStore here */
 	struct sync_door *sync;       /* NULL: no socket for its clients */
 	struct pmix_stream *pmix;     /* NULL: the host has a way, or PMIx is not offered */

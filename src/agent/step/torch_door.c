@@ -15,6 +15,7 @@
 
 #include "agent/step/control_path.h"
 #include "agent/step/torch_peers.h"
+#include "agent/step/torch_tree.h"
 #include "libio/fd.h"
 #include "libio/listener.h"
 #include "libio/stream.h"
@@ -50,6 +51,10 @@ struct torch_door {
 	uv_timer_t soon;
 	uint32_t count, most;
 	uint32_t refused, full;
+	bool used;      /* a client has connected */
+	bool step_ends;
+	int code;       /* for srun, if the step ends */
+	char failure[NODE_WHY_MAX]; /* of a rank; or "" */
 };
 
 static void forget_due(struct torch_client *c)
@@ -307,6 +312,15 @@ static void on_soon(uv_timer_t *timer)
 		forget_due(c);
 		go_on(c);
 	}
+	if (!d->used || !d->failure[0] || d->step_ends)
+		return;
+	d->step_ends = true;
+	control_path_end_step(d->service, d->failure, d->code);
+}
+
+static void look_soon(struct torch_door *d)
+{
+	uv_timer_start(&d->soon, on_soon, 0, 0);
 }
 
 static void go_on_later(struct torch_client *c)
@@ -318,7 +332,7 @@ static void go_on_later(struct torch_client *c)
 	c->due = true;
 	c->next_due = d->due;
 	d->due = c;
-	uv_timer_start(&d->soon, on_soon, 0, 0);
+	look_soon(d);
 }
 
 /* ---- bytes ---- */
@@ -381,6 +395,8 @@ static void admit(struct torch_door *d, int fd)
 	} else if (!stream_open(&c->stream, loop_uv(s->node->loop), fd, &limits, &ops, c)) {
 		DL_APPEND(d->clients, c);
 		d->count++;
+		d->used = true;
+		look_soon(d);
 		return;
 	}
 	store_client_close(c->store);
@@ -422,19 +438,30 @@ static void on_accept(void *arg, int fd)
 
 /* ---- ranks ---- */
 
+/* May be called by the store. */
+void torch_door_rank_failed(struct service *s, const char *why, int code)
+{
+	struct torch_door *d = s->torch;
+
+	if (!d || !d->listener || d->failure[0])
+		return;
+	d->code = code;
+	snprintf(d->failure, sizeof(d->failure), "%s", why);
+	look_soon(d);
+}
+
 void torch_door_rank_ended(struct service *s, uint32_t rank, const struct pmi_exit *end)
 {
 	const struct agent_options *o = s->node->options;
 	char how[CAUSE_MAX], why[NODE_WHY_MAX];
 
-	if (!o->torch || !o->end_on_failure || !end || !end->status || end->by_launcher ||
-	    !store_used(s->store))
+	if (!o->torch || !o->end_on_failure || !end || !end->status || end->by_launcher)
 		return;
 	cause_text(end, how);
 	snprintf(why, sizeof(why),
 		 "rank %u (node %.64s) %s, and other ranks use the TCPStore of PMI2X_TORCH",
 		 rank, node_own_name(s->node), how);
-	control_path_end_step(s, why, cause_exit_code(how));
+	torch_tree_rank_failed(s, why, cause_exit_code(how));
 }
 
 /* ---- life ---- */

@@ -13,8 +13,10 @@ int torch_door_open(struct service *s);
 void torch_door_close(struct service *s);
 void torch_door_free(struct service *s);
 
+/* A rank of the step has failed. If PyTorch uses the store, now or later, the step ends. */
+void torch_door_rank_failed(struct service *s, const char *why, int code);
 /*
  * A rank of this node, which may not be the first, has ended. Others may wait in the
- * TCPStore for what it was to set: unless it has ended well, the step ends.
+ * TCPStore for what it was to set.
  */
 void torch_door_rank_ended(struct service *s, uint32_t rank, const struct pmi_exit *end);

@@ -12,7 +12,7 @@
 #include "libutil/buf.h"
 #include "libutil/passed_fds.h"
 
-#define HOST_VERSION 3        /* of these messages; the first of the agent has it */
+#define HOST_VERSION 4        /* of these messages; the first of the agent has it */
 #define HOST_DATA_MAX 4096    /* bytes of `data` */
 #define HOST_MSG_MAX (HOST_DATA_MAX + 32)
 
@@ -44,6 +44,7 @@ enum host_type {
 	 */
 	HOST_FIND_HOLDER, /* data: libio/holder.h, packed */
 	HOST_HOLDER,      /* code: of holder_find */
+	HOST_TORCH_PORTS, /* of the agent; number: both ports, the first one in the upper half */
 	HOST_TYPES,
 };
 

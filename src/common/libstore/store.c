@@ -13,7 +13,7 @@ static void free_request(struct store *s, struct own_request *r)
 	HASH_DEL(s->own, r);
 	DL_DELETE(r->client->requests, r);
 	r->client->count--;
-	s->waiting--;
+	s->waiting -= r->client->space != STORE_AGENT;
 	free(r);
 }
 
@@ -122,7 +122,7 @@ static struct own_request *add_request(struct store_client *c, uint64_t token, b
 	}
 	DL_PREPEND(c->requests, r);
 	c->count++;
-	s->waiting++;
+	s->waiting += c->space != STORE_AGENT;
 	return r;
 }
 
@@ -153,7 +153,7 @@ void store_ask(struct store_client *c, uint64_t token, const struct store_reques
 		refuse(c, token, STORE_FULL, "no memory for a request");
 		return;
 	}
-	if (rq->op == STORE_WAIT || rq->op == STORE_FETCH)
+	if ((rq->op == STORE_WAIT || rq->op == STORE_FETCH) && c->space != STORE_AGENT)
 		wait_begin(s, r, rq);
 	from = asker_of(r);
 	if (rq->local) {

@@ -45,7 +45,12 @@
 #define STORE_WINDOW ((uint64_t)8 << 20)      /* bytes on the way to a neighbour: window.h */
 
 /* Keys of two spaces never meet, and neither do meetings. */
-enum store_space { STORE_SYNC, STORE_TORCH, STORE_SPACES };
+enum store_space {
+	STORE_SYNC,
+	STORE_TORCH,
+	STORE_AGENT, /* what the agents tell each other: nobody is told that it waits */
+	STORE_SPACES,
+};
 
 /*
  * Operations. "exists": has a value. A number as a value is decimal text, as PyTorch's
@@ -199,7 +204,7 @@ void store_neighbour_gone(struct store *s, uint32_t position, const char *why);
 
 /* A client or another node has used it. */
 bool store_used(const struct store *s);
-/* Requests of this node's clients that wait. */
+/* Requests of this node's clients that wait, but for those of the agent. */
 uint32_t store_waiting(const struct store *s);
 
 /* ---- for people ---- */

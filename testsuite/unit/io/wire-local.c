@@ -33,7 +33,7 @@ static struct agent_options options(void)
 		.exits_known = true, .settings = "Pmi2xTreeWidth=4",
 		.spool_dir = "/var/spool/slurmd", .spool_max = 17,
 		.no_pmix = "no libpmix", .debug = true, .dead_peer_ms = 18,
-		.connect_back_uid = 19, .protocol = 20,
+		.connect_back_uid = 19, .protocol = 20, .torch_ports = { 26, 27 },
 	};
 }
 

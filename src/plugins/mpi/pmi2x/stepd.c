@@ -300,6 +300,8 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->no_kill = s->launch.no_kill;
 	o->no_srun = compat_is_async(step);
 	o->torch = s->torch.serves;
+	memcpy(o->torch_ports, s->torch.ports, sizeof(o->torch_ports));
+	o->torch_ports_wanted = torch_offer_waits(&s->torch, s->step.position);
 	describe_program(o, s);
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;

@@ -17,6 +17,7 @@
 
 #define SYNC_ENV_MAX 128
 #define TOPOLOGY_WAIT_MS 2000 /* for the topology; then ranks do without */
+#define TORCH_WAIT_MS 120000 /* for the first node, longer than for a lost neighbour */
 #define PMIX_WAIT_MS 20000 /* for its server; a client then waits by itself */
 
 /* The slot of a rank of this node; UINT32_MAX when it is none. */
@@ -112,6 +113,22 @@ static int wait_for_pmix(const struct stepd *s, char ***env)
 	return supervisor_pmix_refused(s->supervisor) ? -ENOTCONN : 0;
 }
 
+/* Without the ports of the first node the rank does not begin. */
+static int set_torch(const struct stepd *s, uint32_t rank, uint32_t slot, char ***env)
+{
+	uint16_t ports[TORCH_PORTS];
+
+	memcpy(ports, s->torch.ports, sizeof(ports));
+	if (torch_offer_waits(&s->torch, s->step.position) &&
+	    !supervisor_torch_ports(s->supervisor, TORCH_WAIT_MS, ports)) {
+		log_error(&slurm_log, "rank %u does not begin: the first node has not told the ports of PMI2X_TORCH",
+			  rank);
+		return -ETIMEDOUT;
+	}
+	torch_offer_set_env(&s->torch, ports, rank, slot, s->step.position, env);
+	return 0;
+}
+
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 {
 	uint32_t slot;
@@ -140,7 +157,9 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		return rc;
 	set_task_env(s, task->gtaskid, fd, env);
 	set_sync_env(s, task->gtaskid, env);
-	torch_offer_set_env(&s->torch, task->gtaskid, slot, s->step.position, env);
+	rc = set_torch(s, task->gtaskid, slot, env);
+	if (rc)
+		return rc;
 	rc = lend_offer_set_env(&s->lend, task->gtaskid, slot, s->step.position, env);
 	if (rc) {
 		log_error(&slurm_log, "rank %u cannot be given what PMI2X_LEND needs: %s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Variables and ports of PyTorch and JAX. All nodes know the ports without a message: they
- * follow from the random number of the step, as the ports of the links do.
+ * Variables and ports of PyTorch and JAX. The first node keeps ports that nobody has, and its
+ * agent tells the others.
  */
 #include "slurm_compat.h"
 
@@ -9,11 +9,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "address.h"
-#include "agent/setup.h"
 #include "launch_env.h"
 #include "libio/listener_socket.h"
 #include "torch_offer.h"
@@ -21,16 +19,7 @@
 #define ADDRESS_NAME "MASTER_ADDR"
 #define PORT_NAME "MASTER_PORT"
 #define JAX_NAME "JAX_COORDINATOR_ADDRESS"
-
-/* Nodes listen at the ports of the first STEP_PORT_TRIES tries. */
-static void choose_ports(struct torch_offer *o, const struct torch_step *step)
-{
-	uint32_t behind = layout_nodes(step->layout) * STEP_PORT_TRIES;
-
-	for (uint32_t i = 0; i < TORCH_PORTS; i++)
-		o->ports[i] = seeded_port(step->port_seed, behind + i, step->port_first,
-					  step->port_last);
-}
+#define PORT_TRIES 256
 
 static int find_address(struct torch_offer *o, const char *node)
 {
@@ -46,42 +35,36 @@ static int find_address(struct torch_offer *o, const char *node)
 }
 
 /*
- * A socket that is bound and does not listen keeps the port from programs that ask for any
- * port. With SO_REUSEADDR a server of the step can still listen there.
+ * Behind the ports where the nodes of the step listen, the first ones that nobody has. Returns
+ * a descriptor or a negative errno.
  */
-static int hold_port(uint16_t port, int family)
+static int keep_next(const struct torch_step *step, uint32_t *try, uint16_t *port)
 {
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	const void *addr = family == AF_INET6 ? (const void *)&in6 : (const void *)&in4;
-	socklen_t len = family == AF_INET6 ? sizeof(in6) : sizeof(in4);
-	int rc, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const uint32_t behind = layout_nodes(step->layout) * STEP_PORT_TRIES;
+	int fd = -EADDRINUSE;
 
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) ||
-	    bind(fd, addr, len)) {
-		rc = -errno;
-		close(fd);
-		return rc;
+	while (fd == -EADDRINUSE && *try < PORT_TRIES) {
+		*port = seeded_port(step->port_seed, behind + *try, step->port_first,
+				    step->port_last);
+		fd = port_keep(*port);
+		(*try)++;
 	}
 	return fd;
 }
 
-static int hold_ports(struct torch_offer *o, char *why, size_t size)
+static int keep_ports(struct torch_offer *o, const struct torch_step *step, char *why,
+		      size_t size)
 {
-	for (int i = 0; i < TORCH_PORTS; i++) {
-		int fd = hold_port(o->ports[i], AF_INET6);
+	uint32_t try = 0;
 
-		if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
-			fd = hold_port(o->ports[i], AF_INET);
-		if (fd < 0) {
-			snprintf(why, size,
-				 "port %u of the first node, which PMI2X_TORCH is to give to the tasks, cannot be used (%s): start the step again, or widen Pmi2xPorts in mpi.conf",
-				 o->ports[i], strerror(-fd));
-			return fd;
-		}
-		o->held[i] = fd;
+	for (int i = 0; i < TORCH_PORTS; i++) {
+		o->held[i] = keep_next(step, &try, &o->ports[i]);
+		if (o->held[i] >= 0)
+			continue;
+		snprintf(why, size,
+			 "the first node has no port from %u to %u that PMI2X_TORCH can give to the tasks (%s): widen Pmi2xPorts in mpi.conf",
+			 step->port_first, step->port_last, strerror(-o->held[i]));
+		return o->held[i];
 	}
 	return 0;
 }
@@ -106,14 +89,18 @@ int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
 	o->serves = mode == CONF_TORCH_STORE && !is_set_by_job(env);
 	if (mode == CONF_TORCH_STORE && !o->serves)
 		log_error(notes, "PMI2X_TORCH=store serves no TCPStore, because the job has set MASTER_ADDR or MASTER_PORT: unset them");
-	choose_ports(o, step);
 	rc = find_address(o, step->first_node);
 	if (rc) {
 		snprintf(why, size, "the address of node %s, which PMI2X_TORCH is to give to the tasks, cannot be found (%s)",
 			 step->first_node, strerror(-rc));
 		return rc;
 	}
-	return step->position ? 0 : hold_ports(o, why, size);
+	return step->position ? 0 : keep_ports(o, step, why, size);
+}
+
+bool torch_offer_waits(const struct torch_offer *o, uint32_t position)
+{
+	return o->mode != CONF_TORCH_OFF && position;
 }
 
 uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position)
@@ -142,17 +129,17 @@ static void set_store(char ***env)
 	set_text(env, "TORCHELASTIC_RESTART_COUNT", "0");
 }
 
-static void set_jax(const struct torch_offer *o, char ***env)
+static void set_jax(const struct torch_offer *o, uint16_t port, char ***env)
 {
 	char text[INET6_ADDRSTRLEN + sizeof("[]:65535")];
 
 	snprintf(text, sizeof(text), strchr(o->address, ':') ? "[%s]:%u" : "%s:%u",
-		 o->address, o->ports[TORCH_PORT_JAX]);
+		 o->address, port);
 	set_text(env, JAX_NAME, text);
 }
 
-void torch_offer_set_env(const struct torch_offer *o, uint32_t rank, uint32_t slot,
-			 uint32_t position, char ***env)
+void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH_PORTS],
+			 uint32_t rank, uint32_t slot, uint32_t position, char ***env)
 {
 	uint32_t count;
 
@@ -164,11 +151,11 @@ void torch_offer_set_env(const struct torch_offer *o, uint32_t rank, uint32_t sl
 	set_number(env, "LOCAL_RANK", slot);
 	set_number(env, "LOCAL_WORLD_SIZE", count);
 	set_number(env, "GROUP_RANK", position);
-	set_jax(o, env);
+	set_jax(o, ports[TORCH_PORT_JAX], env);
 	if (o->serves)
 		set_store(env);
 	set_text(env, ADDRESS_NAME, o->address);
-	set_number(env, PORT_NAME, o->ports[TORCH_PORT_STORE]);
+	set_number(env, PORT_NAME, ports[TORCH_PORT_STORE]);
 }
 
 void torch_offer_free(struct torch_offer *o)

@@ -9,17 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/setup.h"
 #include "libcoll/layout.h"
 #include "libutil/log.h"
 #include "options.h"
-
-enum torch_port { TORCH_PORT_STORE, TORCH_PORT_JAX, TORCH_PORTS };
 
 struct torch_offer {
 	enum conf_torch mode;
 	bool serves;  /* the agent of the first node serves the TCPStore */
 	char address[INET6_ADDRSTRLEN]; /* of the first node */
-	uint16_t ports[TORCH_PORTS];
+	uint16_t ports[TORCH_PORTS]; /* on the first node; elsewhere zeroes */
 	int held[TORCH_PORTS]; /* sockets that keep the ports, on the first node; -1 */
 	const struct layout *layout;
 };
@@ -40,9 +39,14 @@ struct torch_step {
 int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
 		     const struct torch_step *step, char **env,
 		     const struct log_hook *notes, char *why, size_t size);
+/* The ranks of this node wait for the ports of the first one. */
+bool torch_offer_waits(const struct torch_offer *o, uint32_t position);
 /* The port at which the agent of this node serves; 0: it does not. */
 uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position);
-/* Add the variables of a task that the job has not set. `slot`: of the rank at its node. */
-void torch_offer_set_env(const struct torch_offer *o, uint32_t rank, uint32_t slot,
-			 uint32_t position, char ***env);
+/*
+ * Add the variables of a task that the job has not set. `slot`: of the rank at its node;
+ * `ports`: of the first node.
+ */
+void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH_PORTS],
+			 uint32_t rank, uint32_t slot, uint32_t position, char ***env);
 void torch_offer_free(struct torch_offer *o);

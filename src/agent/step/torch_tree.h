@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Agents of a step tell each other about PyTorch by keys of a space of their own in the step's
+ * store: the ports that the first node keeps, and the first rank that has failed.
+ */
+#pragma once
+
+#include "agent/step/service_internal.h"
+
+/* On the first node: a rank of the step has failed, and the exit code for srun. */
+typedef void torch_failed_fn(struct service *s, const char *why, int code);
+
+/* 0 or a negative errno. */
+int torch_tree_open(struct service *s, torch_failed_fn *failed);
+void torch_tree_close(struct service *s);
+void torch_tree_free(struct service *s);
+
+/* This node waits for others. */
+bool torch_tree_waits(const struct service *s);
+/* Tell the first node. */
+void torch_tree_rank_failed(struct service *s, const char *why, int code);
