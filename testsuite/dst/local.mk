@@ -45,6 +45,7 @@ EXTRA_DIST += testsuite/dst/run
 # Some minutes: make check-simulation; with SEEDS=2000 FIRST_SEED=N others.
 SEEDS = 100000
 FIRST_SEED = 1
-check-simulation: testsuite/dst/simulate
+check-simulation: testsuite/dst/simulate testsuite/unit/store/history-test
 	$(AM_V_at)$(srcdir)/testsuite/dst/run $(SEEDS) $(FIRST_SEED)
+	$(AM_V_at)HISTORY_RUNS=$(SEEDS) HISTORY_SEED=$(FIRST_SEED) testsuite/unit/store/history-test
 .PHONY: check-simulation

@@ -11,6 +11,7 @@ testsuite_explore_explore_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
 testsuite_explore_explore_LDADD = $(UNIT_LIBS_BED)
 
-explore: testsuite/explore/explore
+explore: testsuite/explore/explore testsuite/unit/store/history-test
 	$(AM_V_at)testsuite/explore/explore --all
+	$(AM_V_at)HISTORY_DEEP=1 testsuite/unit/store/history-test
 .PHONY: explore

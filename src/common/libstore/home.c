@@ -32,6 +32,15 @@ void home_answer_values(struct home *h, const struct asker *to,
 	give(h, to, &a);
 }
 
+void home_answer_copy(struct home *h, const struct asker *to, struct payload *value)
+{
+	const struct store_answer a = {
+		.values = &value, .nvalues = 1, .text = "", .copy = true,
+	};
+
+	give(h, to, &a);
+}
+
 void home_answer_text(struct home *h, const struct asker *to, enum store_status status,
 		      const char *fmt, ...)
 {

@@ -42,6 +42,11 @@ void home_destroy(struct home *h);
 /* Carry out a request that request_check accepts. */
 void home_ask(struct home *h, const struct asker *from, enum store_space space,
 	      const struct store_request *rq);
+/* Neighbours may have copies of the key. */
+bool home_is_lent(const struct home *h, enum store_space space, const struct store_bytes *key);
+/* Call for each position that may have a copy of the key, and forget these. Before a change. */
+void home_recall(struct home *h, enum store_space space, const struct store_bytes *key,
+		 void (*fn)(void *arg, uint32_t position), void *arg);
 /* False: there is no such request that waits. */
 bool home_cancel(struct home *h, const struct asker *from);
 /* Forget what the asker at a position waits for. */

@@ -13,6 +13,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "libstore/copies.h"
 #include "libstore/home.h"
 
 #define HOME_OVERHEAD 192 /* bytes that a key, a request or a meeting takes beside its own */
@@ -23,6 +24,8 @@ struct key {
 	UT_hash_handle hh;     /* in home.keys, by name */
 	struct payload *value; /* NULL: it does not exist, and is waited for */
 	struct waiter *waiters; /* requests whose first missing key this is */
+	struct holders holders; /* of copies */
+	uint32_t recalls;
 	size_t len;
 	char name[];
 };
@@ -74,6 +77,8 @@ uint32_t home_rank_index(const struct home *h, uint32_t rank);
 void home_answer_number(struct home *h, const struct asker *to, int64_t number);
 void home_answer_values(struct home *h, const struct asker *to,
 			struct payload *const *values, uint32_t n);
+/* A value that who asks may keep. */
+void home_answer_copy(struct home *h, const struct asker *to, struct payload *value);
 void home_answer_text(struct home *h, const struct asker *to, enum store_status status,
 		      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void home_answer_no_memory(struct home *h, const struct asker *to);

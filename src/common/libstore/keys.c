@@ -9,6 +9,7 @@
 #include "libutil/hash.h"
 
 #define NUMBER_MAX 32 /* bytes of a number as text */
+#define RECALLS_MAX 8 /* of a key: nobody gets a copy of one that changes often */
 
 static void answer_done(struct home *h, const struct asker *to)
 {
@@ -83,6 +84,39 @@ void keys_drop_unused(struct home *h, enum store_space space, struct key *k)
 	free(k);
 }
 
+/* ---- copies of other nodes ---- */
+
+static bool lend(struct home *h, const struct asker *to, struct key *k)
+{
+	size_t before = k->holders.n;
+	bool has_room = h->o.store.bytes - h->used >= sizeof(uint32_t);
+
+	if (to->position == ASKER_HERE || k->recalls >= RECALLS_MAX || !has_room ||
+	    holders_add(&k->holders, to->position))
+		return false;
+	h->used += (k->holders.n - before) * sizeof(uint32_t);
+	return true;
+}
+
+bool home_is_lent(const struct home *h, enum store_space space, const struct store_bytes *key)
+{
+	const struct key *k = find(h, space, key);
+
+	return k && k->holders.n;
+}
+
+void home_recall(struct home *h, enum store_space space, const struct store_bytes *key,
+		 void (*fn)(void *arg, uint32_t position), void *arg)
+{
+	struct key *k = find(h, space, key);
+
+	if (!k)
+		return;
+	k->recalls++;
+	home_give(h, k->holders.n * sizeof(uint32_t));
+	holders_take(&k->holders, fn, arg);
+}
+
 /* ---- requests that wait ---- */
 
 /* Answer with the values of keys, or, without them, whether all exist. */
@@ -92,9 +126,10 @@ static void answer_keys(struct home *h, const struct asker *to, enum store_space
 	struct payload **found = values ? calloc(n, sizeof(*found)) : NULL;
 	uint64_t bytes = 0;
 	bool all = true;
+	struct key *k = NULL;
 
 	for (uint32_t i = 0; i < n && (!values || found); i++) {
-		const struct key *k = find(h, space, &keys[i]);
+		k = find(h, space, &keys[i]);
 
 		all &= k && k->value;
 		if (found && k && k->value) {
@@ -109,6 +144,8 @@ static void answer_keys(struct home *h, const struct asker *to, enum store_space
 	else if (bytes > STORE_ANSWER_MAX)
 		home_answer_text(h, to, STORE_FULL, "the values have more than %zu MiB together",
 				 STORE_ANSWER_MAX >> 20);
+	else if (n == 1 && found[0] && lend(h, to, k))
+		home_answer_copy(h, to, found[0]);
 	else
 		home_answer_values(h, to, found, n);
 	free(found);
@@ -400,7 +437,6 @@ void home_ask(struct home *h, const struct asker *from, enum store_space space,
 	handlers[rq->op](h, from, space, rq);
 }
 
-
 void keys_free(struct home *h)
 {
 	struct key *k, *next;
@@ -409,6 +445,7 @@ void keys_free(struct home *h)
 		HASH_ITER(hh, h->keys[space], k, next) {
 			HASH_DELETE(hh, h->keys[space], k);
 			payload_unref(k->value);
+			free(k->holders.positions);
 			free(k);
 		}
 	}

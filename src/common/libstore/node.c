@@ -93,6 +93,12 @@ static void rank_gone(struct store *s, uint32_t rank, const char *how)
 		home_rank_gone(s->step, rank, how);
 }
 
+static void forget_at_home(struct store *s, uint32_t position)
+{
+	recall_forget(s, position);
+	home_forget(s->step, position);
+}
+
 static void child_gone(struct store *s, uint32_t child, const char *why)
 {
 	struct tree_range range = tree_child(&s->place, child);
@@ -101,7 +107,8 @@ static void child_gone(struct store *s, uint32_t child, const char *why)
 	if (s->relay)
 		relay_forget(s->relay, range.first);
 	else
-		home_forget(s->step, range.first);
+		forget_at_home(s, range.first);
+	recall_child_gone(s, child);
 	for (uint32_t position = range.first; position < range.end; position++) {
 		const uint32_t *ranks = layout_ranks_at(s->layout, position, &count);
 
@@ -172,7 +179,7 @@ static int from_child(struct store *s, uint32_t child, const struct store_msg *m
 	case STORE_MSG_CANCEL:
 		if (s->relay)
 			(void)relay_cancel(s->relay, &from);
-		else
+		else if (!recall_cancel(s, &from))
 			(void)home_cancel(s->step, &from);
 		return 0;
 	case STORE_MSG_GONE:
@@ -191,6 +198,8 @@ static int from_parent(struct store *s, const struct store_msg *m)
 		relay_answer(s->relay, &m->number, 1, &m->answer);
 	else if (m->type == STORE_MSG_ANSWERS)
 		relay_answer(s->relay, m->numbers, m->nnumbers, &m->answer);
+	else if (m->type == STORE_MSG_RECALL)
+		return recall_begin(s, m);
 	else if (m->type != STORE_MSG_OPEN)
 		return -EPROTO;
 	return 0;
@@ -227,7 +236,8 @@ int store_input(struct store *s, uint32_t from, struct payload *message)
 	if (rc)
 		return rc;
 	rc = m.type == STORE_MSG_CREDIT ? window_credit(w, m.number) :
-					  carry_out(s, from, &m, message->len);
+	     m.type == STORE_MSG_RECALLED ? recall_end(s, from) :
+					    carry_out(s, from, &m, message->len);
 	store_msg_free(&m);
 	return rc;
 }

@@ -11,6 +11,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "libstore/copies.h"
 #include "libstore/request.h"
 #include "libstore/store_msg.h"
 
@@ -33,6 +34,8 @@ struct flight {
 	UT_hash_handle by_name; /* in relay.reads, by name; one of each name */
 	uint64_t number;
 	bool waits, reads;
+	struct copy *copy;      /* that its answer may make, or NULL */
+	uint64_t changes;       /* of that, when the flight began */
 	struct passenger *flying, *queued;
 	struct payload *name;   /* the packed request behind its number; NULL: it reads nothing */
 };
@@ -40,6 +43,7 @@ struct flight {
 struct relay {
 	struct relay_ops ops;
 	struct budget *budget;
+	struct copies *copies;
 	struct flight *flights, *reads;
 	struct passenger *passengers;
 	uint64_t last_number;
@@ -111,6 +115,7 @@ static void free_flight(struct relay *r, struct flight *f)
 	HASH_DELETE(hh, r->flights, f);
 	if (f->by_name.tbl)
 		HASH_DELETE(by_name, r->reads, f);
+	copies_release(r->copies, f->copy);
 	payload_unref(f->name);
 	free(f);
 }
@@ -137,6 +142,12 @@ static struct flight *add_flight(struct relay *r, const struct flight *like,
 	payload_unref(f->name);
 	free(f);
 	return NULL;
+}
+
+static void may_copy(struct flight *f, struct copy *copy)
+{
+	f->copy = copy;
+	f->changes = copy ? copies_changes(copy) : 0;
 }
 
 /* The request of a name, with another number. */
@@ -186,6 +197,7 @@ static void launch_queued(struct relay *r, struct flight *old)
 			free_flight(r, f);
 		return;
 	}
+	may_copy(f, copies_ref(old->copy));
 	DL_FOREACH_SAFE(old->queued, p, next) {
 		leave(r, p);
 		board(r, f, p, false);
@@ -220,7 +232,7 @@ static struct payload *pack(const struct relay *r, enum store_space space,
 }
 
 static int start(struct relay *r, struct passenger *p, struct payload *message,
-		 const struct flight *like)
+		 const struct flight *like, struct copy *copy)
 {
 	struct payload *name = NULL;
 	struct flight *f;
@@ -235,6 +247,7 @@ static int start(struct relay *r, struct passenger *p, struct payload *message,
 	payload_unref(name);
 	if (!f)
 		return -ENOMEM;
+	may_copy(f, copies_ref(copy));
 	board(r, f, p, false);
 	r->ops.send(r->ops.arg, message);
 	return 0;
@@ -253,12 +266,37 @@ static int join_or_start(struct relay *r, struct passenger *p, enum store_space 
 	if (like.reads)
 		HASH_FIND(by_name, r->reads, message->data + STORE_MSG_NUMBERED,
 			  message->len - STORE_MSG_NUMBERED, f);
-	if (f)
+	if (f) {
 		board(r, f, p, true);
-	else
-		rc = start(r, p, message, &like);
+	} else {
+		struct copy *copy = copies_read(r->copies, space, rq);
+
+		rc = start(r, p, message, &like, copy);
+		copies_release(r->copies, copy);
+	}
 	payload_unref(message);
 	return rc;
+}
+
+/* False: there is none that it may have. */
+static bool answer_from_copy(struct relay *r, const struct asker *from,
+			     enum store_space space, const struct store_request *rq)
+{
+	struct payload *value = rq->behind ? NULL : copies_find(r->copies, space, rq);
+	bool gets_it = rq->op == STORE_GET || rq->op == STORE_FETCH;
+	struct store_answer a = { .number = rq->op == STORE_CHECK, .text = "" };
+	struct asker one = *from;
+
+	if (!value)
+		return false;
+	if (gets_it) {
+		a.values = &value;
+		a.nvalues = 1;
+		a.copy = from->position != ASKER_HERE &&
+			 copies_lend_found(r->copies, space, rq, from->position);
+	}
+	r->ops.answer(r->ops.arg, &one, 1, &a);
+	return true;
 }
 
 void relay_ask(struct relay *r, const struct asker *from, enum store_space space,
@@ -270,6 +308,10 @@ void relay_ask(struct relay *r, const struct asker *from, enum store_space space
 		answer_text(r, from, STORE_FAILED, r->why);
 		return;
 	}
+	if (answer_from_copy(r, from, space, rq))
+		return;
+	if (request_changes(rq))
+		copies_change(r->copies, space, rq->keys);
 	if (rq->behind)
 		launch_all_reads(r);
 	p = add_passenger(r, from);
@@ -331,14 +373,61 @@ static void land(struct arrivals *a, struct flight *f)
 	free_flight(r, f);
 }
 
+/* The queued passengers of a flight get its answer, unless one is behind others. */
+static void let_all_fly(struct relay *r, struct flight *f)
+{
+	struct passenger *p, *next;
+
+	DL_FOREACH(f->queued, p)
+		if (p->behind)
+			return;
+	DL_FOREACH_SAFE(f->queued, p, next) {
+		leave(r, p);
+		board(r, f, p, false);
+	}
+}
+
+/* The answer brings a value that may be kept. False: no child may keep it. */
+static bool take_copy(struct relay *r, struct flight *f, const struct store_answer *a)
+{
+	struct passenger *p;
+	bool lent = true;
+
+	if (!f->copy || a->nvalues != 1 || !a->values[0])
+		return false;
+	if (copies_changes(f->copy) == f->changes)
+		copies_keep(r->copies, f->copy, a->values[0]);
+	if (copies_kept(f->copy))
+		let_all_fly(r, f);
+	DL_FOREACH(f->flying, p)
+		if (p->asker.position != ASKER_HERE)
+			lent &= copies_lend(f->copy, p->asker.position);
+	return lent;
+}
+
+static void take_copies(struct relay *r, const uint64_t *numbers, uint32_t n,
+			struct store_answer *a)
+{
+	struct flight *f = NULL;
+
+	if (a->copy && n == 1)
+		HASH_FIND(hh, r->flights, numbers, sizeof(*numbers), f);
+	a->copy = f && take_copy(r, f, a);
+}
+
 void relay_answer(struct relay *r, const uint64_t *numbers, uint32_t n,
 		  const struct store_answer *answer)
 {
-	struct arrivals a = { .relay = r, .answer = answer, .to = a.few, .room = ARRIVALS_FEW };
-	uint32_t all = count_arrivals(r, numbers, n);
-	struct asker *many = all > ARRIVALS_FEW ? calloc(all, sizeof(*many)) : NULL;
+	struct store_answer mine = *answer;
+	struct arrivals a = { .relay = r, .answer = &mine, .to = a.few, .room = ARRIVALS_FEW };
+	struct asker *many = NULL;
 	struct flight *f;
+	uint32_t all;
 
+	take_copies(r, numbers, n, &mine);
+	all = count_arrivals(r, numbers, n);
+	if (all > ARRIVALS_FEW)
+		many = calloc(all, sizeof(*many));
 	if (many) {
 		a.to = many;
 		a.room = all;
@@ -350,6 +439,12 @@ void relay_answer(struct relay *r, const uint64_t *numbers, uint32_t n,
 	}
 	answer_arrivals(&a);
 	free(many);
+}
+
+void relay_recall(struct relay *r, enum store_space space, const struct store_bytes *key,
+		  void (*fn)(void *arg, uint32_t position), void *arg)
+{
+	copies_recall(r->copies, space, key, fn, arg);
 }
 
 void relay_fail(struct relay *r, const char *why)
@@ -415,15 +510,19 @@ void relay_forget(struct relay *r, uint32_t position)
 
 /* ---- life ---- */
 
-struct relay *relay_create(const struct relay_ops *ops, struct budget *budget)
+struct relay *relay_create(const struct relay_ops *ops, const struct store_options *options)
 {
 	struct relay *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->ops = *ops;
-	r->budget = budget;
-	return r;
+	r->budget = options->budget;
+	r->copies = copies_create(options->bytes ? options->bytes : STORE_BYTES, options->seed);
+	if (r->copies)
+		return r;
+	free(r);
+	return NULL;
 }
 
 void relay_destroy(struct relay *r)
@@ -438,5 +537,6 @@ void relay_destroy(struct relay *r)
 		free_passenger(r, p);
 	HASH_ITER(hh, r->flights, f, next_flight)
 		free_flight(r, f);
+	copies_destroy(r->copies);
 	free(r);
 }

@@ -11,6 +11,10 @@
  * A client may ask again before it has an answer. Such a request is "behind" others: reads that
  * are queued go up before it, so that all take effect in the client's order.
  *
+ * A read of one key that is behind no other may be answered from a copy (copies.h). When a copy
+ * comes with the answer to a flight, it is also the answer to the requests that wait for the next
+ * one: the copy is as new as they are.
+ *
  * The end of a meeting answers all of its requests at once: a link carries it in one message.
  */
 #ifndef PMI2X_RELAY_H
@@ -27,8 +31,8 @@ struct relay_ops {
 	void *arg;
 };
 
-/* `budget` (NULL: none) counts requests until they are sent. NULL: no memory. */
-struct relay *relay_create(const struct relay_ops *ops, struct budget *budget);
+/* The options' budget (NULL: none) counts requests until they are sent. NULL: no memory. */
+struct relay *relay_create(const struct relay_ops *ops, const struct store_options *options);
 /* Nobody is answered. NULL is allowed. */
 void relay_destroy(struct relay *r);
 
@@ -43,6 +47,9 @@ void relay_forget(struct relay *r, uint32_t position);
  */
 void relay_answer(struct relay *r, const uint64_t *numbers, uint32_t n,
 		  const struct store_answer *answer);
+/* Drop the copy of a key, and call for each child that may have one. */
+void relay_recall(struct relay *r, enum store_space space, const struct store_bytes *key,
+		  void (*fn)(void *arg, uint32_t position), void *arg);
 /* The parent has gone: all that is asked, now and later, fails for `why`. */
 void relay_fail(struct relay *r, const char *why);
 

@@ -8,17 +8,17 @@
 
 static const struct {
 	uint32_t least, most; /* keys */
-	bool waits, reads;
+	bool waits, reads, changes;
 } operations[STORE_OPS] = {
-	[STORE_SET] = { ONE },
+	[STORE_SET] = { ONE, .changes = true },
 	[STORE_GET] = { SOME, .reads = true },
-	[STORE_COMPARE_SET] = { ONE },
-	[STORE_ADD] = { ONE },
-	[STORE_APPEND] = { ONE },
+	[STORE_COMPARE_SET] = { ONE, .changes = true },
+	[STORE_ADD] = { ONE, .changes = true },
+	[STORE_APPEND] = { ONE, .changes = true },
 	[STORE_CHECK] = { SOME, .reads = true },
 	[STORE_WAIT] = { SOME, .waits = true, .reads = true },
 	[STORE_FETCH] = { SOME, .waits = true, .reads = true },
-	[STORE_DELETE] = { ONE },
+	[STORE_DELETE] = { ONE, .changes = true },
 	[STORE_COUNT] = { NO, .reads = true },
 	[STORE_MEET] = { ONE, .waits = true },
 	[STORE_MISSING] = { ONE },
@@ -56,4 +56,14 @@ bool request_waits(const struct store_request *rq)
 bool request_reads(const struct store_request *rq)
 {
 	return operations[rq->op].reads;
+}
+
+bool request_reads_key(const struct store_request *rq)
+{
+	return request_reads(rq) && rq->nkeys == 1;
+}
+
+bool request_changes(const struct store_request *rq)
+{
+	return operations[rq->op].changes;
 }

@@ -13,3 +13,7 @@ bool request_waits(const struct store_request *rq);
  * answer may serve several askers.
  */
 bool request_reads(const struct store_request *rq);
+/* A request that reads one key: GET, FETCH, WAIT or CHECK. */
+bool request_reads_key(const struct store_request *rq);
+/* The request may change its key. */
+bool request_changes(const struct store_request *rq);

@@ -24,10 +24,13 @@ static void answer_own(struct store *s, uint64_t number, const struct store_answ
 	HASH_FIND(hh, s->own, &number, sizeof(number), r);
 	if (r) {
 		const struct store_client *c = r->client;
+		struct store_answer mine = *a;
 		uint64_t token = r->token;
 
+		if (r->waits_only)
+			mine.nvalues = 0;
 		free_request(s, r);
-		c->ops->answer(c->arg, token, a);
+		c->ops->answer(c->arg, token, &mine);
 	}
 }
 
@@ -90,7 +93,7 @@ static void withdraw(struct store *s, struct own_request *r)
 
 	if (!r->local && s->relay)
 		(void)relay_cancel(s->relay, &asker);
-	else
+	else if (r->local || !recall_cancel(s, &asker))
 		(void)home_cancel(r->local ? s->here : s->step, &asker);
 	free_request(s, r);
 }
@@ -132,7 +135,7 @@ void store_dispatch(struct store *s, const struct asker *from, enum store_space 
 	if (s->relay)
 		relay_ask(s->relay, from, space, rq);
 	else
-		home_ask(s->step, from, space, rq);
+		recall_ask(s, from, space, rq);
 }
 
 void store_ask(struct store_client *c, uint64_t token, const struct store_request *rq)
@@ -162,6 +165,12 @@ void store_ask(struct store_client *c, uint64_t token, const struct store_reques
 	}
 	ordered = *rq;
 	ordered.behind = c->count > 1;
+	if (request_reads(rq))
+		ordered.rank = 0; /* so that requests of all ranks read the same: relay.h */
+	if (s->relay && rq->op == STORE_WAIT && rq->nkeys == 1) {
+		ordered.op = STORE_FETCH; /* its client is likely to get the value next */
+		r->waits_only = true;
+	}
 	node_use(s, ASKER_HERE);
 	store_dispatch(s, &from, c->space, &ordered);
 }
@@ -233,12 +242,13 @@ static int make_windows(struct store *s)
 }
 
 /* Nothing is sent any more. */
-static void free_windows(struct store *s)
+static void free_links(struct store *s)
 {
 	for (uint32_t i = 0; s->windows && i <= s->place.children; i++)
 		s->windows[i].closed = true;
 	for (uint32_t i = 0; s->windows && i <= s->place.children; i++)
 		window_close(&s->windows[i]);
+	recall_free(&s->recall);
 	free(s->windows);
 }
 
@@ -256,7 +266,7 @@ static int make_homes(struct store *s, const char *const *names,
 	if (rc)
 		return rc;
 	if (s->place.parent != TREE_NONE) {
-		s->relay = relay_create(&relay_ops, s->budget);
+		s->relay = relay_create(&relay_ops, options);
 		return s->relay ? 0 : -ENOMEM;
 	}
 	o.ranks = NULL;
@@ -280,7 +290,8 @@ int store_create(struct store **out, const struct layout *layout,
 	s->position = place->range.first;
 	s->budget = options->budget;
 	s->gone = calloc((size_t)place->children + 1, sizeof(*s->gone));
-	if (!s->gone || make_windows(s) || make_homes(s, names, options)) {
+	if (!s->gone || recall_init(&s->recall, place->children) || make_windows(s) ||
+	    make_homes(s, names, options)) {
 		store_destroy(s);
 		return -ENOMEM;
 	}
@@ -295,7 +306,7 @@ void store_destroy(struct store *s)
 	home_destroy(s->here);
 	home_destroy(s->step);
 	relay_destroy(s->relay);
-	free_windows(s);
+	free_links(s);
 	for (uint32_t i = 0; s->gone && i < s->place.children; i++)
 		free(s->gone[i]);
 	free(s->gone);

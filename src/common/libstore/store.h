@@ -15,6 +15,9 @@
  * effect when they are answered, and later requests of the client do not wait for them. All
  * nodes see one order of all changes (the store is linearizable).
  *
+ * Copies. A node may answer a read of one key from a copy of its value. The home recalls all copies
+ * before it changes the key (copies.h, recall.h).
+ *
  * Re-entrancy. `answer` may be called inside store_ask, store_cancel of another client,
  * store_input and the like. It must not call back into the store: a front door queues.
  *
@@ -118,6 +121,8 @@ struct store_answer {
 	struct payload *const *values;
 	uint32_t nvalues;
 	const char *text; /* for people; "" with STORE_OK but for STORE_MISSING */
+	/* Between nodes: who gets it may keep the value (copies.h). */
+	bool copy;
 };
 
 struct store;

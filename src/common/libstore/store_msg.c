@@ -125,16 +125,31 @@ static bool has_number(enum store_msg_type type)
 	return type <= STORE_MSG_CANCEL || type == STORE_MSG_CREDIT;
 }
 
-static void code_message(struct coder *c, struct store_msg *m, struct payload *bytes)
+/* The type as it is packed: it holds a flag of the request or of the answer. */
+static void code_type(struct coder *c, struct store_msg *m)
 {
-	enum store_msg_type type = m->rq.behind ? STORE_MSG_BEHIND : m->type;
+	enum store_msg_type type = m->rq.behind ? STORE_MSG_BEHIND :
+				   m->answer.copy ? STORE_MSG_COPY : m->type;
 
 	CODE_ENUM(c, &type, STORE_MSG_TYPES);
 	CODE_CHECK(c, type);
-	if (!c->out) {
-		m->rq.behind = type == STORE_MSG_BEHIND;
-		m->type = m->rq.behind ? STORE_MSG_ASK : type;
-	}
+	if (c->out)
+		return;
+	m->rq.behind = type == STORE_MSG_BEHIND;
+	m->answer.copy = type == STORE_MSG_COPY;
+	m->type = m->rq.behind ? STORE_MSG_ASK : m->answer.copy ? STORE_MSG_ANSWER : type;
+}
+
+static void code_recall(struct coder *c, struct store_msg *m)
+{
+	CODE_ENUM(c, &m->space, STORE_SPACES);
+	code_keys(c, &m->rq);
+	CODE_CHECK(c, m->rq.nkeys == 1);
+}
+
+static void code_message(struct coder *c, struct store_msg *m, struct payload *bytes)
+{
+	code_type(c, m);
 	if (has_number(m->type))
 		code_u64(c, &m->number);
 	if (m->type == STORE_MSG_HELLO)
@@ -145,6 +160,8 @@ static void code_message(struct coder *c, struct store_msg *m, struct payload *b
 		code_clean(c, m->text, sizeof(m->text));
 	if (m->type == STORE_MSG_ASK)
 		code_request(c, m);
+	if (m->type == STORE_MSG_RECALL)
+		code_recall(c, m);
 	if (m->type == STORE_MSG_ANSWERS)
 		code_answered(c, m);
 	if (m->type == STORE_MSG_ANSWER || m->type == STORE_MSG_ANSWERS)
@@ -258,7 +275,8 @@ static void set_length(struct payload_vec *out)
 static int make_answer(struct payload_vec *out, struct store_msg *m,
 		       const struct store_answer *a, bool for_client, struct budget *budget)
 {
-	uint8_t type = (uint8_t)m->type;
+	uint8_t type = (uint8_t)(a->copy && !for_client && m->type == STORE_MSG_ANSWER ?
+				  STORE_MSG_COPY : m->type);
 	struct buf b;
 	struct coder c = { .out = &b };
 	int rc;

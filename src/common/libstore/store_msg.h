@@ -16,6 +16,9 @@
  *   HELLO    u8 6, u32 STORE_CLIENT_VERSION, u32 rank; of a client
  *   CREDIT   u8 7, u64 bytes: of messages that the sender has dealt with (window.h)
  *   BEHIND   u8 9, and the rest of ASK: the client has asked others that have no answer
+ *   COPY     u8 10, and the rest of ANSWER: the node may keep the value (copies.h)
+ *   RECALL   u8 11, u8 space, key: drop the copy of this key; to a child (recall.h)
+ *   RECALLED u8 12: that is done; to the parent
  *   ANSWERS  u8 8, u32 how many numbers, the numbers, and the rest of ANSWER: to all of these
  */
 #ifndef PMI2X_STORE_MSG_H
@@ -34,6 +37,9 @@ enum store_msg_type {
 	STORE_MSG_CREDIT,
 	STORE_MSG_ANSWERS,
 	STORE_MSG_BEHIND, /* unpacked: ASK, with rq.behind */
+	STORE_MSG_COPY,   /* unpacked: ANSWER, with answer.copy */
+	STORE_MSG_RECALL, /* rq has the key */
+	STORE_MSG_RECALLED,
 	STORE_MSG_TYPES,
 };
 
@@ -45,8 +51,8 @@ enum store_msg_type {
 struct store_msg {
 	enum store_msg_type type;
 	uint64_t number;            /* ASK, ANSWER, CANCEL: chosen by who asks; CREDIT: bytes */
-	enum store_space space;     /* ASK */
-	struct store_request rq;    /* ASK; keys of an unpacked one are its own */
+	enum store_space space;     /* ASK, RECALL */
+	struct store_request rq;    /* ASK, RECALL; keys of an unpacked one are its own */
 	struct store_answer answer; /* ANSWER, ANSWERS; values and text of an unpacked one are its own */
 	const uint64_t *numbers;    /* ANSWERS; of an unpacked one its own */
 	uint32_t nnumbers;

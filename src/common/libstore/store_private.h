@@ -5,6 +5,8 @@
  *   store.c    clients, the homes, and life
  *   home.h     where keys and meetings are at home
  *   relay.h    the way to another node's home
+ *   copies.h   copies of values on the other nodes
+ *   recall.h   recalls of copies
  *   node.c     messages of neighbours
  *   request.c  rules of each request
  *   waits.c    descriptions of what waits
@@ -18,6 +20,7 @@
 #include <utlist.h>
 
 #include "libstore/home.h"
+#include "libstore/recall.h"
 #include "libstore/relay.h"
 #include "libstore/request.h"
 #include "libstore/store.h"
@@ -29,6 +32,7 @@ struct own_request {
 	uint64_t number;
 	uint64_t token;
 	bool local;
+	bool waits_only; /* it has asked for a value that its client has not asked for */
 	struct store_client *client;
 	struct own_request *prev, *next; /* in the client's list, the latest first */
 	struct key_wait *wait;           /* NULL: it waits for no key */
@@ -61,6 +65,7 @@ struct store {
 	struct home *here;  /* of what the tasks of this node share among themselves */
 	struct home *step;  /* of the step's keys; NULL: another node has them */
 	struct relay *relay; /* to that node, otherwise NULL */
+	struct recall recall;
 	struct own_request *own;
 	uint64_t last_number; /* of a request of this node */
 	uint32_t waiting;

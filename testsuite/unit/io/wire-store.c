@@ -29,6 +29,11 @@ void store_section(struct buf *out)
 		{ .type = STORE_MSG_ASK, .rq = { .op = STORE_COUNT, .behind = true } },
 		{ .type = STORE_MSG_ANSWERS, .numbers = numbers, .nnumbers = 2,
 		  .answer = { .status = STORE_FAILED, .text = "gone" } },
+		{ .type = STORE_MSG_ANSWER, .number = 7,
+		  .answer = { .text = "", .values = values, .nvalues = 1, .copy = true } },
+		{ .type = STORE_MSG_RECALL, .space = STORE_TORCH,
+		  .rq = { .op = STORE_GET, .keys = keys, .nkeys = 1 } },
+		{ .type = STORE_MSG_RECALLED },
 	};
 	struct buf b;
 	char name[20];

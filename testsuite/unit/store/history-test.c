@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Histories of the store are linearizable: in random orders of messages on seven nodes, and in all
- * orders of a small step. The checker finds copies that nobody recalls, and links that reorder.
+ * orders of a small step. The checker finds recalls that are skipped, copies that nobody recalls,
+ * and links that reorder.
  *
- * A failure prints its seed; HISTORY_SEED=n HISTORY_RUNS=1 runs that one again.
+ * A failure prints its seed; HISTORY_SEED=n HISTORY_RUNS=1 runs that one again. HISTORY_DEEP=1 has
+ * another read in the small step.
  */
 #include "unit.h"
 
 #include <stdio.h>
 
 #include "history.h"
+#include "libstore/store_msg.h"
 
 #define NODES_MAX 7
 #define CLIENTS_MAX 8
@@ -21,6 +24,7 @@ enum mutant {
 	MUTANT_NONE,
 	MUTANT_COPIES, /* a node answers GET from the last answer that it has seen */
 	MUTANT_LINKS,  /* a link delivers any of its messages next */
+	MUTANT_RECALLS, /* a node answers a recall, and does not drop its copy */
 };
 
 struct link {
@@ -100,6 +104,16 @@ static void op_send(void *arg, uint32_t position, const struct payload_vec *mess
 	l->queue[l->n++] = payload_vec_join(message);
 }
 
+/* The parent gets the answer to a recall that its child has not had. */
+static void skip_recall(struct world *w, uint32_t which)
+{
+	const struct store_msg m = { .type = STORE_MSG_RECALLED };
+	struct payload *p = store_msg_make(&m, NULL);
+
+	assert_int_equal(store_input(w->stores[which / NODES_MAX], which % NODES_MAX, p), 0);
+	payload_unref(p);
+}
+
 static void deliver(struct world *w, uint32_t which)
 {
 	struct link *l = &w->links[which];
@@ -108,7 +122,10 @@ static void deliver(struct world *w, uint32_t which)
 
 	l->n--;
 	memmove(&l->queue[at], &l->queue[at + 1], (l->n - at) * sizeof(*l->queue));
-	assert_int_equal(store_input(w->stores[which % NODES_MAX], which / NODES_MAX, p), 0);
+	if (w->mutant == MUTANT_RECALLS && p->data[0] == STORE_MSG_RECALL)
+		skip_recall(w, which);
+	else
+		assert_int_equal(store_input(w->stores[which % NODES_MAX], which / NODES_MAX, p), 0);
 	payload_unref(p);
 }
 
@@ -193,12 +210,13 @@ static void ask_any(struct client *c)
 /* One reads a key twice; one changes it and reads it; one at the root changes it. */
 static void ask_planned(struct client *c)
 {
-	static const enum store_op plan[3][2] = {
-		{ STORE_GET, STORE_GET }, { STORE_SET, STORE_GET }, { STORE_OPS, STORE_SET },
+	static const enum store_op plan[3][3] = {
+		{ STORE_GET, STORE_GET, STORE_GET }, { STORE_OPS, STORE_SET, STORE_GET },
+		{ STORE_OPS, STORE_OPS, STORE_SET },
 	};
 
 	ask(c, (struct history_op){
-		.op = plan[c->index][2 - c->left], .value = 1 + c->index,
+		.op = plan[c->index][3 - c->left], .value = 1 + c->index,
 	});
 }
 
@@ -349,6 +367,11 @@ TEST(copy_that_is_not_recalled_is_found)
 	assert_true(is_found(MUTANT_COPIES));
 }
 
+TEST(recall_that_is_skipped_is_found)
+{
+	assert_true(is_found(MUTANT_RECALLS));
+}
+
 TEST(link_that_reorders_is_found)
 {
 	assert_true(is_found(MUTANT_LINKS));
@@ -358,7 +381,7 @@ TEST(link_that_reorders_is_found)
 static uint32_t run_all(enum mutant mutant)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	uint32_t orders = 0;
+	uint32_t orders = 0, reads = number_in("HISTORY_DEEP", 0) ? 3 : 2;
 	bool good = true;
 
 	assert_non_null(w);
@@ -370,7 +393,7 @@ static uint32_t run_all(enum mutant mutant)
 	w->clients[0].node = w->clients[1].node = 1;
 	do {
 		for (uint32_t i = 0; i < 3; i++)
-			w->clients[i].left = i == 2 ? 1 : 2;
+			w->clients[i].left = i == 2 ? 1 : i == 0 ? reads : 2;
 		open_world(w);
 		while (step(w, 1, ask_planned))
 			;
@@ -388,6 +411,11 @@ TEST(all_orders_of_a_small_step_are_linearizable)
 
 	assert_true(orders > 100);
 	print_message("%u orders\n", orders);
+}
+
+TEST(small_step_with_a_recall_that_is_skipped_is_found)
+{
+	assert_int_equal(run_all(MUTANT_RECALLS), 0);
 }
 
 TEST(small_step_with_a_copy_that_is_not_recalled_is_found)
