@@ -219,9 +219,13 @@ def test_full_disk_costs_the_output_and_not_the_task(one, tmp_path, small_disk):
 
 
 def test_task_over_nodes_has_the_output_of_all_its_parts(local, tmp_path):
-    local("submit", "--wait", "-n", "2", "-N", "2", "sh", "-c", "echo rank $PMI2X_DVM_RANK").ok()
-    assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.out": "rank 0\n", "1.r1.out": "rank 1\n"}
-    assert local("output", "1").ok().stdout == "rank 0\nrank 1\n"
+    over, said = ("-n", "2", "-N", "2"), "rank 0\nrank 1\n"
+    assert local("submit", "--wait", "--print", *over, "sh", "-c", "echo rank $PMI2X_DVM_RANK").ok().stdout.endswith(said)
+    assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.r1.out": "rank 1\n"}
+    assert local("output", "1").ok().stdout == said
+    (tmp_path / "tasks").write_text("echo rank $PMI2X_DVM_RANK; exit $PMI2X_DVM_RANK\n")
+    local("batch", *over, "tasks").failed()
+    assert local("output", "tasks").ok().stdout == said
 
 
 def test_tasks_that_print_little_make_no_directory(one, tmp_path):

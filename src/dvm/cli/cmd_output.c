@@ -83,11 +83,14 @@ static void print_stream(json_t *task, const char *file, const char *key, const 
 			 FILE *to)
 {
 	const char *path = get_text(task, file);
+	bool begins = !*path && complete_output_begins_in_result(task, key);
 
 	if (*path)
 		copy_files(task, path, to);
-	else if (!complete_output_print(task, key, NULL, &printed, to))
+	else if (begins || !complete_output_print(task, key, NULL, &printed, to))
 		print_end(task, key, what, to);
+	if (begins)
+		complete_output_print(task, key, NULL, &printed, to);
 }
 
 static void check_state(json_t *task)

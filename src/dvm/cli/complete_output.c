@@ -114,6 +114,24 @@ static const char **find_files(json_t *task, const char *stream, size_t *count)
 	return paths;
 }
 
+/* As 7.out or 7.1.out, unlike 7.r8.out, whose first rank is 8. */
+static bool is_of_rank_0(const char *path)
+{
+	return !strstr(last_part(path), ".r");
+}
+
+bool complete_output_begins_in_result(json_t *task, const char *stream)
+{
+	size_t count;
+	const char **paths = find_files(task, stream, &count);
+	bool begins = count && !strcmp(stream, "out");
+
+	for (size_t i = 0; i < count; i++)
+		begins = begins && !is_of_rank_0(paths[i]);
+	free(paths);
+	return begins && !json_object_get(task, "files_lost");
+}
+
 void complete_output_note(json_t *task, struct printed_output *p)
 {
 	json_t *why = json_object_get(task, "files_lost");

@@ -20,6 +20,11 @@ struct printed_output {
 };
 
 /*
+ * True: the result's text of a stream is to be printed before its files. It is that of the
+ * part with rank 0, which has no file, and other parts of the task have files.
+ */
+bool complete_output_begins_in_result(json_t *task, const char *stream);
+/*
  * Print the files of a stream, "out" or "err", those of the first ranks first. results: the
  * file that the result is in, if that may have been moved with its directory; or NULL.
  * False: nothing was printed, and the result has all there is of it.

@@ -117,15 +117,22 @@ static bool is_superseded(const struct reading *r, size_t i)
 	return i + 1 < r->n && e[1].line == e->line && e[1].command == e->command;
 }
 
-static void print_stream(struct reading *r, json_t *result, const char *key, FILE *to)
+static void write_text(json_t *text, FILE *to)
 {
-	json_t *text = json_object_get(result, key);
 	size_t len = json_string_length(text);
 
-	if (complete_output_print(result, key, r->file, &r->printed, to))
-		return;
 	if (len && (fwrite(json_string_value(text), 1, len, to) != len || fflush(to)))
 		die("output cannot be written: %s", strerror(errno));
+}
+
+static void print_stream(struct reading *r, json_t *result, const char *key, FILE *to)
+{
+	bool begins = complete_output_begins_in_result(result, key);
+
+	if (begins || !complete_output_print(result, key, r->file, &r->printed, to))
+		write_text(json_object_get(result, key), to);
+	if (begins)
+		complete_output_print(result, key, r->file, &r->printed, to);
 }
 
 static void print_result(struct reading *r, json_t *result)

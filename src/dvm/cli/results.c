@@ -130,8 +130,12 @@ static void write_out(json_t *bytes, FILE *to)
 
 static void print_stream(struct results *r, json_t *task, const char *stream, FILE *to)
 {
-	if (!complete_output_print(task, stream, NULL, &r->printed, to))
+	bool begins = complete_output_begins_in_result(task, stream);
+
+	if (begins || !complete_output_print(task, stream, NULL, &r->printed, to))
 		write_out(json_object_get(task, stream), to);
+	if (begins)
+		complete_output_print(task, stream, NULL, &r->printed, to);
 }
 
 /* Add the line and command as this client knows them: the head may have cut them. */

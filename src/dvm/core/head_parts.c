@@ -94,15 +94,18 @@ static void *copy_of(const struct dvm_bytes *b)
 	return copy ? memcpy(copy, b->data, b->len) : NULL;
 }
 
+static void take_tail(char **to, uint32_t *len, const struct dvm_bytes *tail)
+{
+	free(*to);
+	*to = copy_of(tail);
+	*len = *to ? (uint32_t)tail->len : 0;
+}
+
 void task_take_output(struct task_run *r, const struct dvm_bytes *out,
 		      const struct dvm_bytes *err)
 {
-	free(r->out);
-	free(r->err);
-	r->out = copy_of(out);
-	r->out_len = r->out ? (uint32_t)out->len : 0;
-	r->err = copy_of(err);
-	r->err_len = r->err ? (uint32_t)err->len : 0;
+	take_tail(&r->out, &r->out_len, out);
+	take_tail(&r->err, &r->err_len, err);
 }
 
 /* Files of all parts, unlike the tails. Without memory they are not named. */
@@ -141,6 +144,18 @@ static void add_usage(struct head_task *t, const struct dvm_ended *m)
 }
 
 /*
+ * Each tail is that of the first part that has one, until a part fails. A part with a file
+ * for its standard output has no tail of it; so the tail of a part without a file stays.
+ */
+static void take_tails(struct task_run *r, const struct dvm_ended *m, bool fails)
+{
+	if (m->out.len && (fails || !r->out))
+		take_tail(&r->out, &r->out_len, &m->out);
+	if (fails || !r->err)
+		take_tail(&r->err, &r->err_len, &m->err);
+}
+
+/*
  * The first part that failed by itself has the status of the task; the reason may be any
  * part's.
  */
@@ -154,14 +169,14 @@ static void take_result(struct head_task *t, const struct dvm_ended *m)
 		free(t->why);
 		t->why = text_of(&m->why);
 	}
-	if ((t->status && !is_cause) || (!m->status && t->run->out))
+	take_tails(t->run, m, m->status && (!t->status || is_cause));
+	if (t->status && !is_cause)
 		return;
 	t->status = m->status;
 	t->rank = m->rank;
 	t->not_started = m->not_started;
 	t->too_long = m->too_long;
 	t->told_to_end = m->told;
-	task_take_output(t->run, &m->out, &m->err);
 }
 
 /* The node lacked something: the task runs again, and not there if nothing can. */

@@ -49,10 +49,10 @@ void part_end_kept(struct dvm_node *n, struct part *p)
 {
 	struct dvm_msg m = { .type = DVM_ENDED };
 
-	part_note_files(p);
 	p->end.why = (struct dvm_bytes){ p->why, strlen(p->why) };
 	p->end.out = tail_bytes(&p->tails[0]);
 	p->end.err = tail_bytes(&p->tails[1]);
+	part_note_files(p);
 	m.ended = p->end;
 	if (p->spoke)
 		node_send_bulk(n, &m);

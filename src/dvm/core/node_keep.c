@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Complete output of parts that print more than the tails hold. The host writes it to files
- * in the directory of the profile. A part of a task over nodes has files from its first byte
- * on, since the task's result has the tails of one part.
+ * in the directory of the profile.
+ *
+ * Parts of a task over nodes have files from the first byte on, since the task's result has
+ * the tails of one part. Only the standard output of rank 0's part is treated as that of
+ * other tasks, as most MPI programs print nothing else. So that it stays in the result, parts
+ * with a file for theirs report no tail of it.
  */
 #include "dvm/core/node_private.h"
 
@@ -46,7 +50,9 @@ static bool is_for_file(const struct dvm_node *n, const struct part *p, int fd, 
 {
 	if (!n->ops.keep_output || !p->profile->msg.outputs.len)
 		return false;
-	return p->held.nodes > 1 || p->tails[fd - 1].len + len > DVM_TAIL_MAX;
+	if (p->held.nodes > 1 && (p->first_rank || fd == 2))
+		return true;
+	return p->tails[fd - 1].len + len > DVM_TAIL_MAX;
 }
 
 void part_keep(struct dvm_node *n, struct part *p, int fd, const void *data, size_t len)
@@ -82,6 +88,8 @@ void part_note_files(struct part *p)
 		return;
 	p->end.files = (struct dvm_bytes){ k->files, k->files_len };
 	p->end.unkept = (struct dvm_bytes){ k->why, strlen(k->why) };
+	if (p->first_rank && k->kept[0] && k->files_len && !*k->why)
+		p->end.out.len = 0;
 }
 
 void dvm_node_kept(struct dvm_node *n, uint32_t part, const struct node_kept *kept,

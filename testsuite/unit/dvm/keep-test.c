@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Complete output of tasks that print more than a result has. */
-#include "bed.h"
+#include <signal.h>
 
+#include "bed.h"
 
 #define SUBMIT \
 	"{'op':'submit','profile':{'id':'o','cwd':'/','env':{},'outputs':'/outputs'},'tasks':[%s]}"
@@ -95,21 +96,57 @@ BED_TEST(node_that_can_begin_no_file_says_so_and_the_end_does_not_wait)
 	assert_int_equal(node_of(b, 1)->written_len[0], 0);
 }
 
+#define OVER_TWO_NODES "{'argv':['x'],'ranks':2,'nodes':2,'per_node':1}"
+
 BED_TEST(task_over_nodes_has_a_file_of_each_part_that_prints)
 {
 	json_t *files;
 
-	start_task(b, "{'argv':['x'],'ranks':2,'nodes':2,'per_node':1}");
-	print(b, 1, 1, 10);
+	start_task(b, OVER_TWO_NODES);
+	print(b, 1, 2, 10);
 	print(b, 2, 1, 10);
 	assert_string_equal(node_of(b, 1)->name, "1");
 	assert_string_equal(node_of(b, 2)->name, "1.r1");
 	end_process(b, 1, 0);
 	end_now(b, 2, 0);
-	answer(node_of(b, 1), "1.out", 6, NULL);
+	answer(node_of(b, 1), "1.err", 6, NULL);
 	answer(node_of(b, 2), "1.r1.out", 9, NULL);
 	files = json_object_get(end_of(b, 1), "files");
 	assert_int_equal(json_array_size(files), 2);
+}
+
+BED_TEST(task_over_nodes_of_which_only_rank_0_prints_has_no_file)
+{
+	start_task(b, OVER_TWO_NODES);
+	print(b, 1, 1, DVM_TAIL_MAX);
+	end_process(b, 1, 0);
+	end_now(b, 2, 0);
+	assert_string_equal(node_of(b, 1)->name, "");
+	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), DVM_TAIL_MAX);
+}
+
+/* The other rank prints, too, fails, and ends first. */
+static void end_second_first(struct bed *b, const char *lost)
+{
+	start_task(b, OVER_TWO_NODES);
+	print(b, 1, 1, 10);
+	print(b, 2, 1, 20);
+	end_now(b, 2, 1 << 8);
+	answer(node_of(b, 2), "1.r1.out", 9, lost);
+	end_now(b, 1, SIGTERM);
+	assert_int_equal(number(end_of(b, 1), "code"), 1);
+}
+
+BED_TEST(result_has_the_output_of_the_part_without_a_file)
+{
+	end_second_first(b, NULL);
+	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), 10);
+}
+
+BED_TEST(part_whose_file_is_not_whole_reports_its_last_output)
+{
+	end_second_first(b, "No space left on device");
+	assert_int_equal(json_string_length(json_object_get(end_of(b, 1), "out")), 20);
 }
 
 BED_TEST(tasks_without_a_directory_for_output_have_no_file)
