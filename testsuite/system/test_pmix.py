@@ -543,6 +543,16 @@ def test_spawn(spawn, version):
     assert result.stdout.count("parent done") == 2, result
 
 
+def test_parents_and_children_use_shared_memory(cluster, compile_program):
+    """Open MPI hands variables of the parent's node to children on other nodes."""
+    program = compile_program("programs/mpi-spawn.c", "mpicc.openmpi")
+    step = f"srun --mpi=pmi2x --overlap -N2 -n2 {program} spawn 4"
+    argv = ["salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step]
+    env = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    result = cluster.run(*argv, env=env, timeout=90).ok()
+    assert result.stdout.count("child ") == 4, result
+
+
 def test_spawn_multiple_numbers_the_commands(spawn):
     result = spawn("5", "multiple", 4).ok()
     children = sorted(line for line in result.lines if line.startswith("child "))

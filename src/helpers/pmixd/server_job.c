@@ -89,8 +89,8 @@ static int init_library(struct server *s, const struct pmix_nspace *n,
 	struct info_list info = {};
 	int rc;
 
-	upcalls_init(&module, s->library, s->events,
-		     s->options->gds == PMIXD_GDS_DS21 ? s->options->dir : NULL);
+	upcalls_init(&module, s->library, s->events, s->options->dir,
+		     s->options->gds == PMIXD_GDS_DS21);
 	add_init_info(&info, s, n);
 	rc = info.failed ? -ENOMEM : set_environment(s, n);
 	if (!rc)

@@ -3,6 +3,7 @@
 #include "helpers/pmixd/spawn.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "helpers/pmixd/info.h"
@@ -55,17 +56,29 @@ static int add_args(struct spawn_request *r, const pmix_app_t *app)
 	return rc;
 }
 
-static int add_env(struct spawn_request *r, const pmix_app_t *app)
+/*
+ * Open MPI gives children all its own variables named OMPI_. One of these names this server's
+ * directory (supervisor/pmix_env.c), which on another node would be a wrong one.
+ */
+static bool names_directory(const char *env, const char *dir)
+{
+	const char *value = strchr(env, '=');
+
+	return value && !strcmp(value + 1, dir);
+}
+
+static int add_env(struct spawn_request *r, const pmix_app_t *app, const char *dir)
 {
 	int rc = 0;
 
 	for (char **env = app->env; env && *env && !rc; env++)
-		rc = add_info(r, "env", *env);
+		if (!names_directory(*env, dir))
+			rc = add_info(r, "env", *env);
 	return rc;
 }
 
 static int add_app(struct spawn_request *r, const pmix_app_t *app,
-		   const pmix_info_t job_info[], size_t njob)
+		   const pmix_info_t job_info[], size_t njob, const char *dir)
 {
 	int rc = spawn_add_command(r);
 
@@ -74,7 +87,7 @@ static int add_app(struct spawn_request *r, const pmix_app_t *app,
 	rc = rc ? rc : spawn_set_program(r, app->cmd, strlen(app->cmd));
 	rc = rc ? rc : spawn_set_nprocs(r, (uint64_t)app->maxprocs);
 	rc = rc ? rc : add_args(r, app);
-	rc = rc ? rc : add_env(r, app);
+	rc = rc ? rc : add_env(r, app, dir);
 	rc = rc ? rc : take_directives(r, app->info, app->ninfo);
 	rc = rc ? rc : take_directives(r, job_info, njob);
 	if (!rc && app->cwd && !spawn_info(&r->commands[r->ncommands - 1], "wdir"))
@@ -97,14 +110,14 @@ static pmix_status_t status_of(int error)
 }
 
 pmix_status_t spawn_make(struct buf *packed, const pmix_info_t job_info[], size_t njob,
-			 const pmix_app_t apps[], size_t napps)
+			 const pmix_app_t apps[], size_t napps, const char *dir)
 {
 	struct spawn_request *r = spawn_new();
 	int rc = r ? 0 : -ENOMEM;
 
 	buf_init(packed, CONTROL_BODY_MAX);
 	for (size_t i = 0; i < napps && !rc; i++)
-		rc = add_app(r, &apps[i], job_info, njob);
+		rc = add_app(r, &apps[i], job_info, njob, dir);
 	rc = rc ? rc : napps ? spawn_pack(packed, r) : -EINVAL;
 	spawn_free(r);
 	return status_of(rc);

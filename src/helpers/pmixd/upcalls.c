@@ -17,7 +17,8 @@
 /* libpmix gives its calls no argument of the program's. */
 static struct events *queue;
 static const struct library *library;
-static const char *untrimmed; /* directory: store_trim; NULL: nothing is to be done */
+static const char *own_dir;
+static bool untrimmed; /* own_dir: store_trim */
 
 static pmix_status_t push(struct event *e, pmix_status_t status)
 {
@@ -141,8 +142,8 @@ static struct event *new_collective(enum event_type type, const pmix_proc_t proc
 static void trim(void)
 {
 	if (untrimmed)
-		store_trim(untrimmed);
-	untrimmed = NULL;
+		store_trim(own_dir);
+	untrimmed = false;
 }
 
 /* The host frees the data that libpmix has collected. */
@@ -419,7 +420,7 @@ static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
 {
 	struct callback callback = { .spawned = done, .arg = done_arg };
 	struct buf request;
-	pmix_status_t status = spawn_make(&request, job_info, ninfo, apps, napps);
+	pmix_status_t status = spawn_make(&request, job_info, ninfo, apps, napps, own_dir);
 
 	return push_request(EVENT_SPAWN, proc, &request, callback, status);
 }
@@ -464,11 +465,12 @@ void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source
 }
 
 void upcalls_init(union upcalls_module *m, const struct library *l, struct events *q,
-		  const char *store)
+		  const char *dir, bool trims)
 {
 	queue = q;
 	library = l;
-	untrimmed = store;
+	own_dir = dir;
+	untrimmed = trims;
 	memset(m, 0, sizeof(*m));
 	m->module.client_connected2 = on_connected;
 	m->module.client_finalized = on_finalized;

@@ -17,11 +17,11 @@ union upcalls_module {
 };
 
 /*
- * `queue` gets the events of `library`, from now on. There is one in a process. `store`:
- * with the first fence store_trim is called for it; NULL: it is not.
+ * `queue` gets the events of `library`, from now on. There is one in a process. `dir` is the
+ * server's, and stays; `trims`: with the first fence store_trim is called for it.
  */
 void upcalls_init(union upcalls_module *m, const struct library *library,
-		  struct events *queue, const char *store);
+		  struct events *queue, const char *dir, bool trims);
 
 /*
  * libpmix's own events, of clients that have gone for example: it wants to be told that
