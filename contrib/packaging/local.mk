@@ -10,7 +10,10 @@ EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging
 	contrib/packaging/plugin-deb/control.in contrib/packaging/plugin-deb/plugin.postinst \
 	contrib/packaging/plugin-deb/plugin.prerm \
 	contrib/packaging/plugin-deb/rules \
-	testsuite/packages testsuite/packages-dnf testsuite/packages-next testsuite/packages-node testsuite/release \
+	contrib/packaging/pmi2x-doc.spec contrib/packaging/doc-deb/control.in \
+	contrib/packaging/doc-deb/pmi2x-doc.doc-base contrib/packaging/doc-deb/rules \
+	testsuite/packages testsuite/packages-dnf testsuite/packages-doc \
+	testsuite/packages-next testsuite/packages-node testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
 	debian/rules debian/source/format \
 	debian/libpmi2x-allgather0.install debian/libpmi2x-dev.install \
