@@ -12,8 +12,11 @@ EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging
 	contrib/packaging/plugin-deb/rules \
 	contrib/packaging/pmi2x-doc.spec contrib/packaging/doc-deb/control.in \
 	contrib/packaging/doc-deb/pmi2x-doc.doc-base contrib/packaging/doc-deb/rules \
-	testsuite/packages testsuite/packages-dnf testsuite/packages-doc \
-	testsuite/packages-next testsuite/packages-node testsuite/release \
+	contrib/packaging/ansible/site.yml \
+	contrib/packaging/ansible/roles/pmi2x/defaults/main.yml \
+	contrib/packaging/ansible/roles/pmi2x/tasks/main.yml \
+	testsuite/packages testsuite/packages-dnf testsuite/packages-doc testsuite/packages-machine \
+	testsuite/packages-next testsuite/packages-node testsuite/packages-site testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
 	debian/rules debian/source/format \
 	debian/libpmi2x-allgather0.install debian/libpmi2x-dev.install \
