@@ -158,6 +158,35 @@ class Numbers(unittest.TestCase):
             self.assertIn(f"| 256 x {per_node}, fence | {' | '.join(cells)} |", text)
 
 
+def simulated():
+    """{(nodes, ranks a node, method): seconds, as pages print them} of doc/startup/simulated.csv"""
+    lines = (SOURCE / "doc/startup/simulated.csv").read_text().splitlines()
+    found = {}
+    for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+        ms = float(row["seconds"]) * 1000
+        text = f"{ms / 1000:.1f} s" if ms > 1000 else f"{ms:.{1 if ms < 10 else 0}f} ms"
+        found[int(row["nodes"]), int(row["ranks_per_node"]), row["method"]] = text
+    return found
+
+
+class Simulated(unittest.TestCase):
+    """What pages say of the simulated MPI_Init is what `bench launch` wrote."""
+
+    def test_table_of_startup(self):
+        text = (SOURCE / "doc/startup.md").read_text()
+        times = simulated()
+        for nodes, ranks in {key[:2] for key in times}:
+            cells = [times[nodes, ranks, method] for method in ("pmi2", "pmi2x", "hydra")]
+            self.assertIn(f"| {nodes:,} x {ranks} | {' | '.join(cells)} |", text)
+
+    def test_comparison(self):
+        text = (SOURCE / "doc/comparison.md").read_text()
+        times = simulated()
+        for nodes, method in (256, "pmi2"), (3000, "pmi2"), (3000, "hydra"):
+            before, after = times[nodes, 16, method], times[nodes, 16, "pmi2x"]
+            self.assertIn(f"({before.removesuffix(' ms')} to {after})", text)
+
+
 class Documents(unittest.TestCase):
     def expect_none(self, faults):
         self.assertFalse(faults, "\n" + "\n".join(map(str, faults)))
