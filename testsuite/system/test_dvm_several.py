@@ -209,6 +209,29 @@ def test_python(many, prefix, env):
     assert done.returncode == 0
 
 
+LARGE = """
+import pmi2x_dvm
+
+# More than a request has, for each of two DVMs.
+tasks = [{"argv": ["true"], "time": 10}] * 2400 + [{"argv": ["true"], "time": 600}] * 2
+with pmi2x_dvm.connect() as dvm:
+    futures = dvm.submit_many(tasks)
+for member in 0, 1:
+    own = [future for future in futures if future.id % 2 == member]
+    first = min(own, key=lambda future: future.result().times[2])
+    assert first is own[-1] and first in futures[-2:], futures.index(first)
+"""
+
+
+def test_python_orders_a_submit_of_many_requests(dvm, prefix, env):
+    dvm("up", "--local", 2, "--slots", 1, "--dvms", 2, "--name", NAME, "--order", "large").ok()
+    python = {"PYTHONPATH": str(prefix / "share/pmi2x/python"), **env}
+    done = subprocess.run([sys.executable, "-B", "-c", LARGE], env=python, timeout=60)
+    dvm("down", "--cancel").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert done.returncode == 0
+
+
 ALLOCATION = """
 set -e
 export PMI2X_DVM_DIR={base}

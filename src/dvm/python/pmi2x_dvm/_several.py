@@ -3,7 +3,6 @@
 
 import contextlib
 
-from ._encoding import requests
 from ._executor import Target
 from ._results import Error
 
@@ -31,17 +30,13 @@ class Several(Target):
 
     def submit_many(self, tasks):
         """As of Dvm."""
-        futures = []
-        for part in requests(list(tasks)):
-            futures += self._submit(part)
-        return futures
-
-    def _submit(self, tasks):
+        tasks = list(tasks)
         loads = [_Load(number, found) for number, found in self._statuses().items()]
         parts = {}
         for index, task in enumerate(tasks):
             parts.setdefault(_choose(loads, task), []).append(index)
         futures = [None] * len(tasks)
+        # One call for each member: each request then says whether more follow for its head.
         for number, part in parts.items():
             found = self._members[number].submit_many([tasks[i] for i in part])
             for index, future in zip(part, found):
