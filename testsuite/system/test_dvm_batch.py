@@ -457,17 +457,24 @@ def test_dvm_of_another_job_is_not_found(here, env, tasks):
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
 
 
-def test_client_waits_for_a_dvm_that_is_starting(start, here, env, tmp_path):
+PYTHON_CLIENT = "import pmi2x_dvm; pmi2x_dvm.connect().submit(['true'], check=True).result()"
+
+
+def test_clients_wait_for_a_dvm_that_is_starting(start, here, prefix, env, tmp_path):
     job = {"SLURM_JOB_ID": "4711"}
     go = tmp_path / "go"
     launcher = f"sh -c 'until [ -e {go} ]; do sleep 0.05; done; SLURM_PROCID=0 exec \"$@\"' -"
     up = start("up", "-N1", "--launcher", launcher, env=job)
     run = start("run", "echo", "ran", env=job)
     wait_until(lambda: living(env["PMI2X_DVM_DIR"]))
-    with pytest.raises(subprocess.TimeoutExpired):
-        run.wait(0.5)
+    paths = {"PYTHONPATH": str(prefix / "share/pmi2x/python")}
+    client = subprocess.Popen([sys.executable, "-B", "-c", PYTHON_CLIENT], env={**env, **job, **paths})
+    for waiting in run, client:
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
     go.touch()
     assert run.communicate(timeout=60)[0] == "ran\n"
+    assert client.wait(60) == 0
     assert up.wait(60) == 0
     here("down", job="4711").ok()
 

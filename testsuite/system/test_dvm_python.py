@@ -54,6 +54,25 @@ dvm.close()
 """)
 
 
+def test_client_connects_once(local, python):
+    python("""
+import socket
+
+class Counted(socket.socket):
+    connected = 0
+
+    def connect(self, address):
+        super().connect(address)
+        Counted.connected += 1
+
+socket.socket = Counted
+other = pmi2x_dvm.connect()
+assert (other.name, Counted.connected) == ("local", 1)
+other.close()
+dvm.close()
+""")
+
+
 def test_map_submits_when_it_is_called(local, python):
     python("""
 results = dvm.map(["sh", "-c", f"exit {i}"] for i in range(5))

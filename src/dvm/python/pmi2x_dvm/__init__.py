@@ -19,7 +19,7 @@ many. Callbacks of futures are called in a thread of its own, and may use the cl
 
 import os
 
-from ._connection import base, find, names, open_dvm, open_members, shared_base
+from ._connection import base, find, names, open_dvm, shared_base
 from ._executor import Dvm
 from ._results import Error, Failed, Refused, Result, Task
 from ._several import Several
@@ -41,14 +41,14 @@ __all__ = [
 
 def connect(name=None):
     """The DVM of this name, that of PMI2X_DVM, this job's, or the only one that is up.
+    Waits for this job's while it is starting.
 
     A name with a / is a file of shared_base(). Several DVMs of one name are a Several.
     """
-    name = name or os.environ.get("PMI2X_DVM") or find()
-    try:
-        return Dvm(open_dvm(name), name)
-    except OSError as error:
-        members = open_members(name)
-        if members:
-            return Several({n: Dvm(c, f"{name}.{n}") for n, c in members.items()}, name)
-        raise Error(f"no DVM {name} is up on this machine, or known of another") from error
+    name = name or os.environ.get("PMI2X_DVM")
+    name, found = (name, open_dvm(name)) if name else find()
+    if not found:
+        raise Error(f"no DVM {name} is up on this machine, or known of another")
+    if 0 in found:
+        return Dvm(found[0], name)
+    return Several({n: Dvm(c, f"{name}.{n}") for n, c in found.items()}, name)

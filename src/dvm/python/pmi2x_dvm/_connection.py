@@ -2,6 +2,7 @@
 """Where DVMs are, and connections with their heads."""
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import ipaddress
@@ -9,12 +10,14 @@ import os
 import socket
 import stat
 import struct
+import time
 
 from ._results import Error
 
 VERSION = 9
 SUFFIX = ".address"
 ANSWER_SECONDS = 5
+TRY_SECONDS = 0.05  # between looks at a DVM that is starting
 DEAD_HEAD_SECONDS = 60  # as of remote.c
 
 
@@ -32,11 +35,28 @@ def shared_base():
 
 def names():
     """The DVMs of this job, or, outside of jobs, of this machine, or else of others."""
-    job = os.environ.get("SLURM_JOB_ID")
-    here = [n for n in _list(base()) if job in (None, _job(n)) and _is_up(_open_here, n)]
-    if not here and job is None:
-        here = [name for name in _files() if _is_up(_open_there, name)]
-    return list(dict.fromkeys(_split(name)[0] for name in here))
+    found = _answering()
+    for members in found.values():
+        for connection in members.values():
+            connection.close()
+    return list(found)
+
+
+def _answering():
+    """{name: {number: connection}} of these; the number of a DVM of its own is 0."""
+    job = os.environ.get("SLURM_JOB_ID") or None
+    found = _open_all(_open_here, [n for n in _list(base()) if job in (None, _job(n))])
+    return found if found or job else _open_all(_open_there, _files())
+
+
+def _open_all(opened, names):
+    found = {}
+    for each in names:
+        with contextlib.suppress(OSError, Error):
+            connection = opened(each)
+            name, number = _split(each)
+            found.setdefault(name, {})[number] = connection
+    return found
 
 
 def _job(name):
@@ -58,16 +78,13 @@ def _split(name):
     return (first, int(number)) if first and number.isdecimal() else (name, 0)
 
 
-def open_members(name):
+def _open_members(name):
     """{number: connection} of those that answer."""
-    found = {}
-    for names, opened in (_list(base()), _open_here), (_files(), _open_there):
-        for each in names if not found else []:
-            first, number = _split(each)
-            if number and first == name:
-                with contextlib.suppress(OSError, Error):
-                    found[number] = opened(each)
-    return found
+    for opened, names in (_open_here, _list(base())), (_open_there, _files()):
+        found = _open_all(opened, [n for n in names if n != name and _split(n)[0] == name])
+        if found:
+            return found[name]
+    return {}
 
 
 def _list(directory):
@@ -94,34 +111,47 @@ def _open_there(name):
 
 
 def open_dvm(name):
-    if "/" in name:
-        return _open_there(name)
-    try:
-        return _open_here(name)
-    except OSError:
-        return _open_there(name)
-
-
-def _is_up(opened, name):
-    try:
-        opened(name).close()
-    except (OSError, Error):
-        return False
-    return True
+    """{number: connection} of the DVM of this name, or of its members; empty: it is not up."""
+    opened = [_open_there] if "/" in name else [_open_here, _open_there]
+    for each in opened:
+        with contextlib.suppress(OSError):
+            return {0: each(name)}
+    return _open_members(name)
 
 
 def find():
-    own = "job" + os.environ.get("SLURM_JOB_ID", "")
-    found = names()
-    if own != "job" and (own in found or _is_up(open_dvm, own)):
-        return own
-    if len(found) != 1:
-        raise Error(
-            f"several DVMs are up: {', '.join(found)}; choose one"
-            if found
-            else "no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up"
-        )
-    return found[0]
+    """The name of the DVM that is meant, and its connections as of open_dvm."""
+    job = os.environ.get("SLURM_JOB_ID") or None
+    own = job and _open_own(f"job{job}")
+    if own:
+        return f"job{job}", own
+    found = _answering()
+    if len(found) == 1:
+        return found.popitem()
+    raise Error(
+        f"several DVMs are up: {', '.join(found)}; choose one"
+        if found
+        else "no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up"
+    )
+
+
+def _open_own(name):
+    """Waits while this DVM is starting or ending."""
+    found = open_dvm(name)
+    while not found and _is_taken(name):
+        time.sleep(TRY_SECONDS)
+        found = open_dvm(name)
+    return found
+
+
+def _is_taken(name):
+    """As place_is_taken in rundir.c."""
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(base(), name, "lock")) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 # ---- connections ----
