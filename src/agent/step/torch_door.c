@@ -26,6 +26,7 @@
 #define CLIENTS_MAX 65536       /* connections; half of the descriptors, where these are fewer */
 #define PAUSE_BYTES (256u << 10) /* unread answers, then no query is read */
 #define UNREAD_MAX (STORE_ANSWER_MAX + ((size_t)16 << 20)) /* bytes of answers */
+#define LOOK_REST 2 /* see look() */
 #define REFUSED_LINES_MAX 16    /* in the log; of the rest a number */
 
 struct torch_client {
@@ -49,6 +50,11 @@ struct torch_door {
 	struct torch_client *clients;
 	struct torch_client *due; /* have been answered, and may have sent more */
 	uv_timer_t soon;
+	/* Connections that have been accepted, until it is known who has made them. */
+	struct torch_peer_of peers[TORCH_PEERS_MAX];
+	uint32_t npeers;
+	uv_timer_t look;
+	uint64_t rest_ms; /* before the next look: it may be long */
 	uint32_t count, most;
 	uint32_t refused, full;
 	bool used;      /* a client has connected */
@@ -414,17 +420,8 @@ static void refuse(struct torch_door *d, enum torch_peer peer, const char *name)
 		  "a process of another user" : "not the address of a node of the step");
 }
 
-static void on_accept(void *arg, int fd)
+static void take_in(struct torch_door *d, int fd)
 {
-	struct torch_door *d = arg;
-	char name[NODE_WHY_MAX];
-	enum torch_peer peer = torch_peer_of(d->service->node, fd, name);
-
-	if (peer != TORCH_PEER_MAY) {
-		refuse(d, peer, name);
-		close(fd);
-		return;
-	}
 	if (d->count < d->most) {
 		admit(d, fd);
 		return;
@@ -434,6 +431,43 @@ static void on_accept(void *arg, int fd)
 			  "the TCPStore of step %s has %u connections, as many as it may have: more are refused",
 			  d->service->step->jobid, d->count);
 	close(fd);
+}
+
+/* Look at all at once. A long look is followed by a rest of LOOK_REST times its length. */
+static void look(struct torch_door *d)
+{
+	uint64_t began = uv_hrtime();
+	uint32_t n = d->npeers;
+
+	torch_peers_look(d->service->node, d->peers, n);
+	d->rest_ms = LOOK_REST * (uv_hrtime() - began) / 1000000;
+	d->npeers = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct torch_peer_of *p = &d->peers[i];
+
+		if (p->peer == TORCH_PEER_MAY) {
+			take_in(d, p->fd);
+			continue;
+		}
+		refuse(d, p->peer, p->name);
+		close(p->fd);
+	}
+}
+
+static void on_look(uv_timer_t *timer)
+{
+	look(timer->data);
+}
+
+static void on_accept(void *arg, int fd)
+{
+	struct torch_door *d = arg;
+
+	d->peers[d->npeers++].fd = fd;
+	if (d->npeers == TORCH_PEERS_MAX)
+		look(d);
+	else if (d->npeers == 1)
+		uv_timer_start(&d->look, on_look, d->rest_ms, 0);
 }
 
 /* ---- ranks ---- */
@@ -483,6 +517,9 @@ int torch_door_open(struct service *s)
 	rc = uv_timer_init(loop_uv(s->node->loop), &d->soon);
 	d->soon.data = d;
 	if (!rc)
+		rc = uv_timer_init(loop_uv(s->node->loop), &d->look);
+	d->look.data = d;
+	if (!rc)
 		return listener_open(&d->listener, loop_uv(s->node->loop), fd, on_accept, d);
 	close(fd);
 	return rc;
@@ -498,7 +535,10 @@ void torch_door_close(struct service *s)
 		drop(d->clients);
 	listener_close(d->listener);
 	d->listener = NULL;
+	while (d->npeers)
+		close(d->peers[--d->npeers].fd);
 	node_close_handle(&d->soon);
+	node_close_handle(&d->look);
 	if (d->refused > REFUSED_LINES_MAX)
 		log_info(s->node->log, "refused %u more connections to the TCPStore of step %s",
 			 d->refused - REFUSED_LINES_MAX, s->step->jobid);

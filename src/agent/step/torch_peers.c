@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -102,18 +103,54 @@ static bool is_socket(const char *line, const struct endpoint *own,
 	       same_end(&a, own) && same_end(&b, peer);
 }
 
-static bool find_in(const char *path, const struct endpoint *own,
-		    const struct endpoint *peer, unsigned *uid)
+/* The port of the socket that a line describes; 0: the line describes none. */
+static uint16_t port_of(const char *line)
 {
-	FILE *file = fopen(path, "re");
-	char line[LINE_MAX_BYTES];
-	bool found = false;
+	const char *number = strchr(line, ':');
+	const char *port = number ? strchr(number + 1, ':') : NULL;
 
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = is_socket(line, own, peer, uid);
+	return port ? (uint16_t)strtoul(port + 1, NULL, 16) : 0;
+}
+
+/* A connection whose other end is on this node. */
+struct sought {
+	struct torch_peer_of *peer;
+	struct endpoint here, there;
+};
+
+static enum torch_peer judge(unsigned uid)
+{
+	return uid == getuid() || !uid ? TORCH_PEER_MAY : TORCH_PEER_OTHER_USER;
+}
+
+/* Remove what the line describes from the list. Returns how many are left. */
+static uint32_t match(const char *line, struct sought *list, uint32_t count)
+{
+	const uint16_t port = port_of(line);
+	unsigned uid;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct sought *s = &list[i];
+
+		if (s->there.port != port || !is_socket(line, &s->there, &s->here, &uid))
+			continue;
+		s->peer->peer = judge(uid);
+		*s = list[count - 1];
+		return count - 1;
+	}
+	return count;
+}
+
+static uint32_t find_in(const char *path, struct sought *list, uint32_t count)
+{
+	FILE *file = count ? fopen(path, "re") : NULL;
+	char line[LINE_MAX_BYTES];
+
+	while (file && count && fgets(line, sizeof(line), file))
+		count = match(line, list, count);
 	if (file)
 		fclose(file);
-	return found;
+	return count;
 }
 
 /* ---- who may ---- */
@@ -128,19 +165,28 @@ static bool is_of_step(const struct node *n, const struct endpoint *peer)
 	return false;
 }
 
-enum torch_peer torch_peer_of(const struct node *n, int fd, char name[NODE_WHY_MAX])
+/* True: it is on this node, and to be sought. */
+static bool look_at(const struct node *n, struct torch_peer_of *p, struct sought *s)
 {
-	struct endpoint own, peer;
-	unsigned uid;
+	s->peer = p;
+	p->peer = TORCH_PEER_GONE; /* until it is found */
+	p->name[0] = '\0';
+	if (!ends_of(p->fd, &s->here, &s->there))
+		return false;
+	name_of(&s->there, p->name);
+	if (is_loopback(&s->there) || same_ip(&s->here, &s->there))
+		return true;
+	p->peer = is_of_step(n, &s->there) ? TORCH_PEER_MAY : TORCH_PEER_OTHER_HOST;
+	return false;
+}
 
-	name[0] = '\0';
-	if (!ends_of(fd, &own, &peer))
-		return TORCH_PEER_GONE;
-	name_of(&peer, name);
-	if (!is_loopback(&peer) && !same_ip(&own, &peer))
-		return is_of_step(n, &peer) ? TORCH_PEER_MAY : TORCH_PEER_OTHER_HOST;
-	if (!find_in("/proc/net/tcp", &peer, &own, &uid) &&
-	    !find_in("/proc/net/tcp6", &peer, &own, &uid))
-		return TORCH_PEER_GONE;
-	return uid == getuid() || !uid ? TORCH_PEER_MAY : TORCH_PEER_OTHER_USER;
+void torch_peers_look(const struct node *n, struct torch_peer_of *peers, uint32_t count)
+{
+	struct sought list[TORCH_PEERS_MAX];
+	uint32_t sought = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		sought += look_at(n, &peers[i], &list[sought]);
+	sought = find_in("/proc/net/tcp", list, sought);
+	(void)find_in("/proc/net/tcp6", list, sought);
 }

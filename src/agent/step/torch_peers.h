@@ -14,5 +14,17 @@ enum torch_peer {
 	TORCH_PEER_OTHER_HOST, /* no node of the step has the address */
 };
 
-/* The other end of a TCP connection. `name`: its address, for people. */
-enum torch_peer torch_peer_of(const struct node *n, int fd, char name[NODE_WHY_MAX]);
+#define TORCH_PEERS_MAX 64 /* of one look-up */
+
+/* The other end of a TCP connection. */
+struct torch_peer_of {
+	int fd;
+	enum torch_peer peer;
+	char name[NODE_WHY_MAX]; /* address, for people */
+};
+
+/*
+ * Find out who has made up to TORCH_PEERS_MAX connections. All that come from this node together cost
+ * one reading of the kernel's list of sockets, which has a line for each connection of the node.
+ */
+void torch_peers_look(const struct node *n, struct torch_peer_of *peers, uint32_t count);
