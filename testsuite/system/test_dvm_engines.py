@@ -154,3 +154,46 @@ def test_parsl_in_an_allocation(cluster, prefix, engines, variables, tmp_path):
     cluster.run("salloc", "-N2", "sh", "-c", script, env=variables, cwd=tmp_path).ok()
     for i in range(20):
         assert sorted((tmp_path / f"out{i}").read_text().split()) == ["0", "1"]
+
+
+RHAPSODY = """
+import asyncio
+import rhapsody
+from pmi2x_dvm.rhapsody_backend import DvmExecutionBackend
+
+task = rhapsody.ComputeTask
+
+
+async def main():
+    session = rhapsody.Session([await DvmExecutionBackend()])
+    many = [task(executable="/bin/echo", arguments=["number", str(i)]) for i in range(300)]
+    own = {"ranks": 4, "nodes": 2, "shell": True}
+    ranks = task(executable="echo $PMI_RANK", capture_stdio=True, task_backend_specific_kwargs=own)
+    bad = [
+        task(executable="/bin/sh", arguments=["-c", "echo why >&2; exit 3"]),
+        task(function=print),
+        task(executable="true", task_backend_specific_kwargs={"ranks": 99}),
+        task(executable="true", task_backend_specific_kwargs={"ranksss": 1}),
+    ]
+    long = task(executable="sleep", arguments=["600"], backend="pmi2x")
+    await session.submit_tasks([*many, ranks, *bad, long])
+    await session.wait_tasks([*many, ranks, *bad])
+    assert [t.stdout for t in many] == [f"number {i}\\n" for i in range(300)]
+    assert {t.state for t in [*many, ranks]} == {"DONE"}
+    assert sorted(open(ranks.stdout).read().split()) == ["0", "1", "2", "3"]
+    assert [t.state for t in bad] == ["FAILED"] * 4
+    assert (bad[0].exit_code, bad[0].stderr) == (3, "why\\n")
+    for t, why in zip(bad[1:], ("not functions", "never fit", "ranksss")):
+        assert why in t.stderr, t.stderr
+    assert await next(iter(session.backends.values())).cancel_task(long.uid)
+    await session.wait_tasks([long])
+    assert long.state == "CANCELED"
+    await session.close()
+
+
+asyncio.run(main())
+"""
+
+
+def test_rhapsody_tasks_are_commands(local, engines, variables, tmp_path):
+    run([engines, "-B", "-c", RHAPSODY], env=variables, cwd=tmp_path, timeout=60).ok()
