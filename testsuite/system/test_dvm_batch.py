@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -488,6 +489,19 @@ def test_interrupted_up_leaves_nothing(start, env, number):
     up.communicate(timeout=60)
     assert up.returncode == -number
     wait_until(lambda: not living(base))
+
+
+def test_continued_batch_counts_its_own_time(start, here, tmp_path):
+    (tmp_path / "tasks").write_text("[ -e go ] || { touch began; sleep 600; }\n")
+    first = start("batch", "--local", "1", "tasks")
+    wait_until((tmp_path / "began").exists)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    (tmp_path / "go").touch()
+    time.sleep(2)  # a time that must not count
+    began = time.monotonic()
+    said = here("batch", "--local", "1", "tasks").ok()
+    assert float(re.search(r"; ([0-9.]+) s, ", said.stderr)[1]) <= time.monotonic() - began
 
 
 # ---- submit --wait ----

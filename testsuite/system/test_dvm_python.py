@@ -76,7 +76,8 @@ dvm.close()
 def test_map_submits_when_it_is_called(local, python):
     python("""
 results = dvm.map(["sh", "-c", f"exit {i}"] for i in range(5))
-assert sum(dvm.status()[key] for key in ("queued", "running", "ended")) == 5
+now = dvm.status()
+assert sum(now[key] for key in ("queued", "running", "ended")) == 5
 assert [r.code for r in results] == [0, 1, 2, 3, 4]
 late = dvm.map([["sleep", "600"]], timeout=0.1)
 raised(concurrent.futures.TimeoutError, next, late)

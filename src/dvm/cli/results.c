@@ -32,13 +32,13 @@ static double time_of(json_t *task, size_t i)
 
 static void note_times(struct results *r, json_t *task)
 {
-	double *more;
+	double *more, placed = time_of(task, 1);
 
-	if (!r->first || time_of(task, 0) < r->first)
-		r->first = time_of(task, 0);
+	if (placed && (!r->first || placed < r->first))
+		r->first = placed;
 	if (time_of(task, 3) > r->last)
 		r->last = time_of(task, 3);
-	if (!time_of(task, 2) || !time_of(task, 1))
+	if (!time_of(task, 2) || !placed)
 		return;
 	if (r->nsetups == r->setups_cap) {
 		r->setups_cap = r->setups_cap ? 2 * r->setups_cap : 1024;
@@ -389,7 +389,7 @@ static int ascending(const void *a, const void *b)
 
 static void print_summary(struct results *r)
 {
-	double all = r->last - r->first;
+	double all = r->first ? r->last - r->first : 0;
 	size_t n = r->nsetups;
 
 	fprintf(stderr, "%zu task%s: %zu done, %zu failed", r->ended, plural(r->ended),

@@ -19,7 +19,7 @@ struct results {
 	size_t before, failed_before; /* ended before this command began */
 	double *setups;     /* seconds from being placed to being started */
 	size_t nsetups, setups_cap;
-	double first, last; /* submitted, ended: seconds since 1970 */
+	double first, last; /* placed, ended: seconds since 1970; 0: none */
 	struct progress progress;
 	struct max_fails max_fails;
 	bool whole;         /* all tasks have been submitted */
