@@ -215,6 +215,8 @@ struct sim *sim_new(const struct scenario *scenario,
 	s->scenario = scenario;
 	s->protocol = protocol_of(scenario);
 	s->random.state = scenario->seed;
+	s->work.state = ~scenario->seed;
+	s->drift = random_factor(&s->work, (double)scenario->node.drift / 100);
 	s->nnodes = scenario->nodes;
 	s->width = width_of(s);
 	s->nhosts = s->nnodes + s->protocol->host;

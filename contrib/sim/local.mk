@@ -21,7 +21,7 @@ libsimdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 pkglibexec_PROGRAMS += contrib/sim/pmi2x-sim-run
 contrib_sim_pmi2x_sim_run_SOURCES = contrib/sim/sim.c contrib/sim/sim_command.h \
-	contrib/sim/sim_dvm.c \
+	contrib/sim/sim_dvm.c contrib/sim/sim_runs.c \
 	contrib/sim/csv.c \
 	contrib/sim/report.c contrib/sim/report.h $(SIM_DVM_SOURCES)
 SIM_LIBS = $(SIM_DVM_LIBS) libsim.la libengine.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm

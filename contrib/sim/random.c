@@ -27,6 +27,18 @@ static double unit(struct sim_random *r)
 	return ((random_next(r) >> 11) + 1) * 0x1p-53;
 }
 
+static double normal(struct sim_random *r)
+{
+	return sqrt(-2 * log(unit(r))) * cos(TWO_PI * unit(r));
+}
+
+double random_factor(struct sim_random *r, double deviation)
+{
+	double square = log(1 + deviation * deviation);
+
+	return exp(sqrt(square) * normal(r) - square / 2);
+}
+
 static const struct {
 	const char *name;
 	enum distribution_kind kind;
@@ -75,7 +87,7 @@ sim_time distribution_draw(const struct distribution *d, struct sim_random *r)
 		value *= -log(unit(r));
 		break;
 	case DISTRIBUTION_NORMAL:
-		value += d->b * sqrt(-2 * log(unit(r))) * cos(TWO_PI * unit(r));
+		value += d->b * normal(r);
 		break;
 	}
 	return value > 0 ? sim_time_of(round(value)) : 0;

@@ -32,4 +32,6 @@ struct distribution {
 
 /* Parse one of the forms above. Changes the text. */
 bool distribution_parse(char *text, struct distribution *out);
+/* A factor of mean 1 and this deviation, with the logarithms of a normal distribution. */
+double random_factor(struct sim_random *r, double deviation);
 sim_time distribution_draw(const struct distribution *d, struct sim_random *r);

@@ -62,7 +62,12 @@ void node_begin(struct sim_node *n, sim_time at, struct path *cause,
 
 void node_spend(struct sim_node *n, double cost)
 {
-	n->now += sim_time_of(cost * n->factor);
+	const uint64_t spread = n->sim->scenario->node.spread;
+
+	cost *= n->factor * n->sim->drift;
+	if (spread)
+		cost *= random_factor(&n->sim->work, (double)spread / 100);
+	n->now += sim_time_of(cost);
 	if (n->now > SIM_TIME_MAX)
 		n->now = SIM_TIME_MAX; /* everything later is after the end */
 }

@@ -102,6 +102,8 @@ struct network_params {
 
 struct node_params {
 	uint64_t cores;       /* shared by all nodes; 0: each has its own */
+	uint64_t spread;      /* percent: deviation of each piece of work, */
+	uint64_t drift;       /* ... and of all work of a run */
 	sim_time enter, wake; /* of one rank */
 	sim_time request;     /* of one rank, that is no collective: put, get */
 	sim_time copy;        /* of a byte sent or received */

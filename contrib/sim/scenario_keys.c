@@ -90,6 +90,8 @@ static const struct key keys[] = {
 	TIME("network", "byte_gap", network.byte_gap, "80ps"),
 	TIME("network", "detect", network.detect, "100us"),
 	COUNT("node", "cores", node.cores, 0, 1024, "0"),
+	COUNT("node", "spread", node.spread, 0, 1000, "0"),
+	COUNT("node", "drift", node.drift, 0, 1000, "0"),
 	TIME("node", "enter", node.enter, "500ns"),
 	TIME("node", "wake", node.wake, "4us"),
 	TIME("node", "request", node.request, "4us"),

@@ -53,6 +53,12 @@ static void usage(FILE *to)
 	      "                       CSV; - : as above\n"
 	      "  -s, --set KEY=VALUE  replace a key of the scenario; the first run=... or\n"
 	      "                       tasks=... replaces its operations or tasks\n"
+	      "  -C, --calibration FILE\n"
+	      "                       use the costs in FILE, a part of a scenario, where\n"
+	      "                       SCENARIO has none\n"
+	      "  -n, --nodes N        the same as --set nodes=N\n"
+	      "  -r, --runs N         simulate N times with different random numbers, and print\n"
+	      "                       between which times each operation is, in 80 % of them\n"
 	      "  -p, --path           print the critical path of each operation\n"
 	      "  -j, --journal DIR    write the journals of simulated DVMs, which pmi2x-dvm\n"
 	      "                       report reads\n"
@@ -78,6 +84,33 @@ int failure(const char *what, const char *why)
 	return EXIT_USAGE;
 }
 
+/* As take_option. */
+static int take_set(char *pair, struct options *o)
+{
+	if (o->nsets == SETS_MAX)
+		return bad_usage("--set: at most 64 of them");
+	o->sets[o->nsets++] = pair;
+	return -1;
+}
+
+/* As take_option. */
+static int take_nodes(const char *text, struct options *o)
+{
+	snprintf(o->nodes, sizeof(o->nodes), "nodes=%s", text);
+	return take_set(o->nodes, o);
+}
+
+/* As take_option. */
+static int take_runs(const char *text, struct options *o)
+{
+	uint64_t n;
+
+	if (!units_count(text, &n) || n < 2 || n > RUNS_MAX)
+		return bad_usage("--runs: allowed is a number from 2 to 10000");
+	o->runs = n;
+	return -1;
+}
+
 /* -1: go on; else the exit code. */
 static int take_option(int c, struct options *o)
 {
@@ -89,10 +122,14 @@ static int take_option(int c, struct options *o)
 		o->outputs[DETAILS].path = optarg;
 		return -1;
 	case 's':
-		if (o->nsets == SETS_MAX)
-			return bad_usage("--set: at most 64 of them");
-		o->sets[o->nsets++] = optarg;
+		return take_set(optarg, o);
+	case 'C':
+		o->calibration = optarg;
 		return -1;
+	case 'n':
+		return take_nodes(optarg, o);
+	case 'r':
+		return take_runs(optarg, o);
 	case 'p':
 		o->paths = true;
 		return -1;
@@ -123,6 +160,8 @@ static int check_options(const struct options *o)
 
 	if (csv && details && strcmp(csv, details) == 0)
 		return bad_usage("--csv and --details cannot go to one file");
+	if (o->runs && (csv || details || o->paths || o->journal))
+		return bad_usage("--runs prints a table only: no --csv, --details, --path or --journal");
 	return -1;
 }
 
@@ -133,6 +172,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "csv", required_argument, NULL, 'c' },
 		{ "details", required_argument, NULL, 'd' },
 		{ "set", required_argument, NULL, 's' },
+		{ "calibration", required_argument, NULL, 'C' },
+		{ "nodes", required_argument, NULL, 'n' },
+		{ "runs", required_argument, NULL, 'r' },
 		{ "path", no_argument, NULL, 'p' },
 		{ "journal", required_argument, NULL, 'j' },
 		{ "quiet", no_argument, NULL, 'q' },
@@ -144,7 +186,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	int c, rc = -1;
 
 	while (rc < 0 &&
-	       (c = getopt_long(argc, argv, "c:d:s:j:pqkhV", longs, NULL)) != -1)
+	       (c = getopt_long(argc, argv, "c:d:s:j:C:n:r:pqkhV", longs, NULL)) != -1)
 		rc = take_option(c, o);
 	if (rc >= 0)
 		return rc;
@@ -209,18 +251,41 @@ char *read_file(const char *path, size_t max)
 	return text;
 }
 
-static int read_scenario(struct scenario *s, struct options *o)
+/* 0, or -1 with `error`; EXIT_USAGE: the file cannot be read. */
+static int parse_file(struct scenario *s, const char *path, char error[SCENARIO_ERROR_MAX])
 {
-	char error[SCENARIO_ERROR_MAX], *text = read_file(o->scenario, SCENARIO_FILE_MAX);
-	bool own_runs = false, own_tasks = false;
+	char *text = read_file(path, SCENARIO_FILE_MAX);
 	int rc;
 
 	if (!text)
 		return EXIT_USAGE;
+	rc = scenario_parse(s, strcmp(path, "-") == 0 ? "standard input" : path, text, error);
+	free(text);
+	return rc;
+}
+
+/* Costs only: what is simulated stands in the scenario. */
+static int read_calibration(struct scenario *s, const struct options *o,
+			    char error[SCENARIO_ERROR_MAX])
+{
+	int rc = o->calibration ? parse_file(s, o->calibration, error) : 0;
+
+	if (rc || (!s->nops && !s->nworkload && !s->nfaults && !s->nslow))
+		return rc;
+	snprintf(error, SCENARIO_ERROR_MAX,
+		 "%.256s: a calibration has costs, and no operations, tasks or faults", o->calibration);
+	return -1;
+}
+
+/* As parse_file. */
+static int read_keys(struct scenario *s, struct options *o, char error[SCENARIO_ERROR_MAX])
+{
+	bool own_runs = false, own_tasks = false;
+	int rc;
+
 	scenario_defaults(s);
-	rc = scenario_parse(s, strcmp(o->scenario, "-") == 0 ? "standard input" :
-							       o->scenario,
-			    text, error);
+	rc = read_calibration(s, o, error);
+	rc = rc ? rc : parse_file(s, o->scenario, error);
 	for (int i = 0; !rc && i < o->nsets; i++) {
 		bool run = strncmp(o->sets[i], "run", 3) == 0;
 		bool tasks = strncmp(o->sets[i], "tasks", 5) == 0;
@@ -234,13 +299,17 @@ static int read_scenario(struct scenario *s, struct options *o)
 		rc = scenario_set(s, o->sets[i], error);
 	}
 	s->dvm.journal |= o->journal != NULL;
-	if (!rc)
-		rc = scenario_check(s, error);
-	free(text);
-	if (!rc)
-		return 0;
-	fprintf(stderr, "pmi2x sim run: %s\n", error);
-	return EXIT_USAGE;
+	return rc ? rc : scenario_check(s, error);
+}
+
+static int read_scenario(struct scenario *s, struct options *o)
+{
+	char error[SCENARIO_ERROR_MAX];
+	int rc = read_keys(s, o, error);
+
+	if (rc == -1)
+		fprintf(stderr, "pmi2x sim run: %s\n", error);
+	return rc ? EXIT_USAGE : 0;
 }
 
 /* ---- running ---- */
@@ -397,6 +466,10 @@ int main(int argc, char **argv)
 		return rc;
 	if (o.journal && !scenario_is_dvm(&scenario))
 		return bad_usage("--journal is for scenarios with a [workload]");
+	if (o.runs && scenario_is_dvm(&scenario))
+		return bad_usage("--runs is for steps, not for DVMs");
+	if (o.runs)
+		return simulate_runs(&scenario, &o);
 	return scenario_is_dvm(&scenario) ? simulate_dvm(&scenario, &o) :
 					    simulate(&scenario, &o);
 }

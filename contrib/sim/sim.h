@@ -138,6 +138,8 @@ struct sim {
 	uint32_t width;
 	struct events events;
 	struct sim_random random;
+	struct sim_random work; /* of the lengths of work */
+	double drift;           /* all work of this run takes so much longer */
 	uint16_t seq_of[SCENARIO_OPS_MAX];           /* of its kind */
 	uint16_t op_of[3][SCENARIO_OPS_MAX];         /* [kind][seq] */
 	uint64_t unit_len[SCENARIO_OPS_MAX];         /* see contents.h */

@@ -4,6 +4,7 @@
  *
  *   sim.c      options, scenarios, steps
  *   sim_dvm.c  DVMs
+ *   sim_runs.c steps that are simulated several times
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 #define EXIT_SIMULATION 1 /* a rank waits forever, or libcoll broke a promise */
 #define EXIT_USAGE 2      /* also for files that cannot be read or written */
 #define SETS_MAX 64
+#define RUNS_MAX 10000
 
 /* A file of results. */
 struct output {
@@ -27,9 +29,12 @@ enum { CSV, DETAILS, OUTPUTS };
 
 struct options {
 	const char *scenario;
+	const char *calibration; /* a file; NULL: none */
 	const char *journal; /* a directory; NULL: none */
+	unsigned long runs;  /* with seeds from the scenario's on; 0: one, with all results */
 	struct output outputs[OUTPUTS];
 	char *sets[SETS_MAX];
+	char nodes[64];      /* one of them */
 	int nsets;
 	bool paths, quiet;
 };
@@ -46,4 +51,5 @@ bool is_stdout(const struct output *o);
 int finish(FILE *to, const char *path);
 
 /* The exit status. */
+int simulate_runs(struct scenario *scenario, const struct options *o);
 int simulate_dvm(const struct scenario *scenario, struct options *o);

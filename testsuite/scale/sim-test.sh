@@ -78,6 +78,29 @@ ends 2 "standard output: No space left" sh -c '"$@" >/dev/full' sh \
 "$sim" -q --csv "$tmp/two" --set "skew=exponential 1ms" "$tmp/a" >/dev/null
 cmp "$tmp/one" "$tmp/two" || fail "two runs differ"
 
+# Times differ from run to run as the deviation of the work says; costs may come from a file.
+width_of() {
+	"$sim" --runs 200 "$@" | awk '/^1 / { print $(NF - 1) }'
+}
+printf '[network]\nlatency = 1ns\n[node]\ndrift = 10\n' >"$tmp/costs"
+width=$(width_of --calibration "$tmp/costs" --nodes 64 "$tmp/a")
+[ "$width" -ge 18 ] && [ "$width" -le 32 ] || fail "a drift of 10 % gives $width %, not 26 %"
+[ "$(width_of --nodes 64 "$tmp/a")" = 0 ] || fail "runs without a deviation differ"
+some=$(width_of --set spread=50 --nodes 4 "$tmp/a")
+many=$(width_of --set spread=50 --nodes 1024 "$tmp/a")
+[ "$many" -gt 0 ] && [ "$some" -gt "$many" ] || fail "the spread gives $some %, with more nodes $many %"
+"$sim" --runs 20 --set drift=30 "$tmp/a" >"$tmp/runs"
+"$sim" --runs 20 --set drift=30 "$tmp/a" >"$tmp/again"
+cmp "$tmp/runs" "$tmp/again" || fail "two series of runs differ"
+printf '[node]\nwake = 9us\n' >"$tmp/costs"
+says 0 "^operation" --calibration "$tmp/costs" --set wake=1us "$tmp/a"
+printf '[operations]\nrun = ring 8\n' >"$tmp/costs"
+says 2 "costs: a calibration has costs, and no operations" --calibration "$tmp/costs" "$tmp/a"
+says 2 "runs: allowed is a number from 2 to 10000" --runs 1 "$tmp/a"
+says 2 "runs prints a table only" --runs 2 --csv - "$tmp/a"
+printf '[workload]\ntasks = 2 time 1s\n' >"$tmp/tasks"
+says 2 "runs is for steps" --runs 2 "$tmp/tasks"
+
 for example in "$srcdir"/contrib/sim/examples/*.scenario; do
 	# All of them are for larger steps than a test has time for. sim-dvm-test.sh has DVMs.
 	grep -q '^\[workload\]' "$example" && continue
