@@ -34,7 +34,8 @@ class Result:
     files: names of files with complete output, of a task with outputs=DIRECTORY that
     printed more than out and err have; files_lost: why these are not complete, or "";
     nodes: names; setup_time: seconds from being placed to being started; seconds: how
-    long it ran; usage: (user, system) in seconds and the peak of a rank in KiB.
+    long it ran; times: when it was submitted, placed, started and ended, in seconds since
+    1970; usage: (user, system) in seconds and the peak of a rank in KiB.
     """
 
     def __init__(self, task):
@@ -50,7 +51,8 @@ class Result:
         self.instance = task["instance"]
         self.cancelled = task["state"] == "cancelled"
         self.usage = task["usage"]
-        _, placed, started, ended = task["t"]
+        self.times = tuple(task["t"])
+        _, placed, started, ended = self.times
         self.setup_time = started - placed
         self.seconds = ended - started if started else 0.0
 
