@@ -365,6 +365,20 @@ def test_beside_open_mpi(sync, debian_open_mpi):
     assert result.lines.count("done") == 4
 
 
+def test_job_of_a_task_does_not_act_for_the_task(sync, prefix):
+    """sbatch passes the variables of the task on, and a step of both jobs has the number 0."""
+    python = f"PYTHONPATH={prefix}/share/pmi2x/python /usr/bin/python3 -B -c"
+    result = sync(
+        f"""export SLURM_JOB_ID=4000000000
+        pmi2x-sync put key=; echo status $?
+        {python} 'import pmi2x_sync; pmi2x_sync.connect()' || echo status $?""",
+        "-n1",
+    ).ok()
+    assert result.lines == ["status 3", "status 1"]
+    for client in "pmi2x-sync", "pmi2x_sync.Error":
+        assert f"\n{client}: this process is not in a step of pmi2x" in "\n" + result.stderr, result
+
+
 def test_without_pmi2x_it_says_which_option_to_add(srun, prefix, only_pmi2x):
     result = srun("-n1", f"{prefix}/bin/pmi2x-sync", "barrier", mpi="none")
     result.failed().says("start it with srun --mpi=pmi2x")

@@ -212,7 +212,10 @@ def connect():
     """Connect with the step of this process, by its environment."""
     name, _, rest = os.environ.get("PMI2X_SYNC", "").partition(":")
     rank, _, step = rest.partition(":")
-    mine = os.environ.get("SLURM_STEP_ID")
-    if not name or not rank.isdigit() or mine not in (None, step.rpartition(".")[2]):
+    job, _, number = step.rpartition(".")
+    same = os.environ.get("SLURM_STEP_ID", number) == number
+    if "SLURM_HET_SIZE" not in os.environ:
+        same = same and os.environ.get("SLURM_JOB_ID", job) == job
+    if not name or not rank.isdigit() or not same:
         raise Error("this process is not in a step of pmi2x: start it with srun --mpi=pmi2x")
     return Step(name, int(rank))

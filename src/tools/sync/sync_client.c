@@ -149,12 +149,25 @@ int sync_ask(struct sync_client *c, const struct store_request *rq, int64_t unti
 #define NOT_IN_A_STEP \
 	"this process is not in a step of pmi2x: start it with srun --mpi=pmi2x"
 
-/* A step that an outer one has started without pmi2x inherits the variable. */
+/* Compares the first `len` bytes; a variable that Slurm has not set is no difference. */
+static bool differs(const char *text, size_t len, const char *variable)
+{
+	const char *mine = getenv(variable);
+
+	return mine && (strlen(mine) != len || strncmp(text, mine, len));
+}
+
+/*
+ * A step that a task has started without pmi2x inherits the variable, and so does a job that a
+ * task has submitted. All parts of a heterogeneous job have the name of the first.
+ */
 static bool is_of_another_step(const char *step)
 {
-	const char *mine = getenv("SLURM_STEP_ID"), *point = strrchr(step, '.');
+	const char *point = strrchr(step, '.');
 
-	return mine && (!point || strcmp(point + 1, mine));
+	return !point || differs(point + 1, strlen(point + 1), "SLURM_STEP_ID") ||
+	       (!getenv("SLURM_HET_SIZE") &&
+		differs(step, (size_t)(point - step), "SLURM_JOB_ID"));
 }
 
 /* NAME:RANK:JOB.STEP */
