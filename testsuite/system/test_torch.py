@@ -129,6 +129,18 @@ def test_address_of_the_job_stays(srun):
     result.says("because the job has set MASTER_ADDR or MASTER_PORT")
 
 
+def test_step_of_a_task_has_variables_of_its_own(srun):
+    """What the outer step has set was not set by the job."""
+    inner = "srun --mpi=pmi2x --overlap -N2 -n2 sh -c 'echo $RANK of $WORLD_SIZE: $MASTER_PORT'"
+    script = f"echo outer $MASTER_PORT; [ $RANK != 2 ] || {inner}"
+    result = srun("-N3", "-n3", "sh", "-c", script, env=STORE).ok()
+    outer = {line.split()[-1] for line in result.lines if line.startswith("outer")}
+    found = sorted(line.split(": ") for line in result.lines if ": " in line)
+    assert [ranks for ranks, _ in found] == ["0 of 2", "1 of 2"], result
+    assert found[0][1] == found[1][1] and not outer & {found[0][1]}, result
+    assert "serves no TCPStore" not in result.stderr, result
+
+
 def test_step_without_the_option_has_no_variables(srun):
     got = environment(srun("-N2", "-n2", "env").ok())
     assert not {"MASTER_ADDR", "WORLD_SIZE", "JAX_COORDINATOR_ADDRESS"} & got.keys()

@@ -423,6 +423,7 @@ static int offer_torch(struct stepd *s, const struct conf *conf, char **env)
 	const struct log_hook notes = { keep_note, s->notes };
 	char why[LOG_LINE_MAX];
 	struct torch_step step = {
+		.jobid = s->jobid,
 		.layout = s->nodes.layout,
 		.position = s->step.position,
 		.first_node = s->nodes.names[layout_node_id(s->nodes.layout, 0)],

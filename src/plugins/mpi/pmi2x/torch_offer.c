@@ -19,7 +19,14 @@
 #define ADDRESS_NAME "MASTER_ADDR"
 #define PORT_NAME "MASTER_PORT"
 #define JAX_NAME "JAX_COORDINATOR_ADDRESS"
+#define STEP_NAME "PMI2X_TORCH_STEP" /* whose variables these are */
 #define PORT_TRIES 256
+
+static const char *const names[] = {
+	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT",
+	ADDRESS_NAME, PORT_NAME, JAX_NAME, STEP_NAME,
+};
 
 static int find_address(struct torch_offer *o, const char *node)
 {
@@ -69,6 +76,15 @@ static int keep_ports(struct torch_offer *o, const struct torch_step *step, char
 	return 0;
 }
 
+/* A task of another step has started this one, or has submitted its job. */
+static void forget_outer_step(char **env)
+{
+	if (!getenvp(env, STEP_NAME))
+		return;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		unsetenvp(env, names[i]);
+}
+
 /* The job has a meeting point of its own. */
 static bool is_set_by_job(char **env)
 {
@@ -83,7 +99,9 @@ int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
 
 	o->mode = mode;
 	o->layout = step->layout;
+	o->jobid = step->jobid;
 	o->held[TORCH_PORT_STORE] = o->held[TORCH_PORT_JAX] = -1;
+	forget_outer_step(env);
 	if (mode == CONF_TORCH_OFF)
 		return 0;
 	o->serves = mode == CONF_TORCH_STORE && !is_set_by_job(env);
@@ -156,6 +174,7 @@ void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH
 		set_store(env);
 	set_text(env, ADDRESS_NAME, o->address);
 	set_number(env, PORT_NAME, ports[TORCH_PORT_STORE]);
+	env_array_overwrite(env, STEP_NAME, o->jobid);
 }
 
 void torch_offer_free(struct torch_offer *o)

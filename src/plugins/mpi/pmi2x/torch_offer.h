@@ -21,10 +21,12 @@ struct torch_offer {
 	uint16_t ports[TORCH_PORTS]; /* on the first node; elsewhere zeroes */
 	int held[TORCH_PORTS]; /* sockets that keep the ports, on the first node; -1 */
 	const struct layout *layout;
+	const char *jobid; /* name of the step */
 };
 
 /* Description of the step. */
 struct torch_step {
+	const char *jobid; /* its name */
 	const struct layout *layout;
 	uint32_t position;      /* of this node */
 	const char *first_node; /* its name */
@@ -44,7 +46,7 @@ bool torch_offer_waits(const struct torch_offer *o, uint32_t position);
 /* The port at which the agent of this node serves; 0: it does not. */
 uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position);
 /*
- * Add the variables of a task that the job has not set. `slot`: of the rank at its node;
+ * Add the variables of a task that the job has not set; those of an outer step are gone. `slot`: of the rank at its node;
  * `ports`: of the first node.
  */
 void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH_PORTS],
