@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A DVM for engines, in an allocation of a real Slurm: tasks on named nodes."""
+"""srun for workflow engines, which do not know that their steps are tasks of a DVM."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
 
 import pytest
+
+from dvms import dvm, env, living, local, status, there, wait_until
+from harness import run
+
+__all__ = ["dvm", "env", "living", "local", "there"]
 
 pytestmark = pytest.mark.usefixtures("only_pmi2x")
 
@@ -30,3 +41,68 @@ def test_wrong_lists_of_nodes_are_refused(in_allocation):
     assert result.stderr.count("--nodelist is a list of nodes") == 2
     assert "--nodelist names 2 nodes, and -N says 1" in result.stderr
     assert "--nodelist is for srun" in result.stderr
+
+NEXT = """#!/bin/sh
+echo next: "$@"
+"""
+
+
+@pytest.fixture
+def steps(local, prefix, env, tmp_path):
+    """Run a command whose first srun is the DVM's, and whose second says `next:`."""
+    (tmp_path / "next").mkdir()
+    (tmp_path / "next/srun").write_text(NEXT)
+    (tmp_path / "next/srun").chmod(0o755)
+    engines = local("engines").ok().stdout.strip()
+    path = f"{engines}:{engines}:{tmp_path}/next:{os.environ['PATH']}"
+    return {**env, "PATH": path}
+
+
+@pytest.fixture
+def step(steps, tmp_path):
+    return lambda *words, **more: run(words, env={**steps, **more}, cwd=tmp_path)
+
+
+def ended(dvm):
+    return status(dvm)["ended"]
+
+
+def test_step_of_an_engine_is_a_task(local, step):
+    said = step("srun", "-n2", "--exact", "sh", "-c", "echo $PMI_SIZE; exit 7")
+    assert said.code == 7
+    assert said.lines == ["2", "2"]
+    assert ended(local) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["-V"], ["true"], ["-n1", "--overlap", "true"], ["-n1", "-w", "other", "true"]]
+)
+def test_other_steps_go_to_the_next_srun(local, step, words):
+    assert step("srun", *words).ok().lines == [" ".join(["next:", *words])]
+    assert ended(local) == 0
+
+
+def test_steps_go_to_the_next_srun_without_a_dvm(local, step, tmp_path):
+    (tmp_path / "none").mkdir(mode=0o700)
+    for more in {"PMI2X_DVM_DIR": f"{tmp_path}/none"}, {"PMI2X_DVM": "other"}:
+        assert step("srun", "-n1", "true", **more).ok().lines == ["next: -n1 true"]
+
+
+def test_missing_srun_is_reported(local, step, steps):
+    said = step("srun", "-V", PATH=steps["PATH"].split(":")[0])
+    assert said.code == 1
+    assert "PATH has no other srun" in said.stderr
+
+
+def test_task_ends_with_the_cancelled_step(local, steps, tmp_path):
+    """As RADICAL-Pilot cancels: SIGINT, SIGINT, SIGKILL to the group in 0.2 s."""
+    process = subprocess.Popen(
+        ["srun", "-n1", "sh", "-c", "trap '' INT; echo runs; sleep 1000"], env=steps,
+        cwd=tmp_path, start_new_session=True, stdout=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stdout.readline() == "runs\n"
+    for number in signal.SIGINT, signal.SIGINT, signal.SIGKILL:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        time.sleep(0.1)  # as the engine does
+    process.wait()
+    wait_until(lambda: status(local)["running"] == 0)

@@ -75,19 +75,26 @@ static int follow(struct submission *s)
 	return r->code;
 }
 
-int cmd_run(int argc, char **argv)
+static void check_options(const struct submission *s, int argc)
+{
+	task_options_refuse_batch(s);
+	if (s->json || s->lines || s->array)
+		die_usage("run starts one task; use submit for several");
+	if (s->results.max_fails.set)
+		die_usage("run: --max-fails is an option of batch and submit");
+	if (optind == argc)
+		die_usage("run: name a program");
+}
+
+int run_task(int argc, char **argv, const char *dvm, void (*no_node)(void))
 {
 	static struct submission s = { .wait = true, .tied = true, .follow = true, .quiet = true };
 	int rc;
 
+	s.dvm = dvm;
+	s.no_node = no_node;
 	task_options_take(&s, argc, argv);
-	task_options_refuse_batch(&s);
-	if (s.json || s.lines || s.array)
-		die_usage("run starts one task; use submit for several");
-	if (s.results.max_fails.set)
-		die_usage("run: --max-fails is an option of batch and submit");
-	if (optind == argc)
-		die_usage("run: name a program");
+	check_options(&s, argc);
 	if (!json_object_get(s.task, "output"))
 		json_object_set_new(s.task, "output", json_string("forward"));
 	if (s.stdin_goes)
@@ -97,6 +104,12 @@ int cmd_run(int argc, char **argv)
 	submission_flush(&s);
 	rc = s.results.refused ? 1 : follow(&s);
 	conn_close(s.conn);
-	warn_of_input(&s);
+	if (!no_node)
+		warn_of_input(&s);
 	return rc;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	return run_task(argc, argv, NULL, NULL);
 }

@@ -72,19 +72,19 @@ static void check_journals(const struct up *u)
 
 /* ---- starting ---- */
 
-static void find_own(struct up *u)
+void up_find_own(char out[DVM_PATH_MAX])
 {
 	const char *given = getenv("PMI2X_DVM_LIBEXEC");
 	char dir[DVM_PATH_MAX];
 
 	if (given) {
-		snprintf(u->own, sizeof(u->own), "%s", given);
+		snprintf(out, DVM_PATH_MAX, "%s", given);
 		return;
 	}
-	if ((size_t)snprintf(u->own, sizeof(u->own), "%s/../libexec/pmi2x",
-			     own_dir(dir, sizeof(dir)) ? dir : "") >= sizeof(u->own) ||
-	    access(u->own, X_OK) < 0)
-		snprintf(u->own, sizeof(u->own), "%s", PKGLIBEXECDIR);
+	if ((size_t)snprintf(out, DVM_PATH_MAX, "%s/../libexec/pmi2x",
+			     own_dir(dir, sizeof(dir)) ? dir : "") >= DVM_PATH_MAX ||
+	    access(out, X_OK) < 0)
+		snprintf(out, DVM_PATH_MAX, "%s", PKGLIBEXECDIR);
 }
 
 static void default_name(struct up *u)
@@ -110,7 +110,7 @@ static bool start(struct up *u)
 		    u->name);
 	if (u->journal && u->dvms)
 		check_journals(u);
-	find_own(u);
+	up_find_own(u->own);
 	if (!start_heads(u))
 		return false;
 	printf("DVM %s is up: %u node%s", u->name, u->nodes, u->nodes == 1 ? "" : "s");

@@ -25,6 +25,7 @@ static const struct command {
 	{ "cancel", cmd_cancel }, { "signal", cmd_signal },
 	{ "drain", cmd_drain },   { "undrain", cmd_undrain },
 	{ "grow", cmd_grow },     { "shrink", cmd_shrink },
+	{ "engines", cmd_engines },
 };
 
 /* The exit status of a command that has done its work so. */
@@ -57,11 +58,13 @@ static const struct command *find_command(const char *name)
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL;
+	const char *name = argc > 1 ? argv[1] : NULL, *slash = strrchr(argv[0], '/');
 	const struct command *command;
 
 	open_what_is_closed();
 	signal(SIGPIPE, SIG_DFL);
+	if (!strcmp(slash ? slash + 1 : argv[0], "srun"))
+		return with_output(cmd_srun(argc, argv));
 	if (!name || is_help(name) || (!strcmp(name, "help") && argc == 2)) {
 		help_print_all(name ? stdout : stderr);
 		return name ? 0 : 2;

@@ -31,6 +31,14 @@ int cmd_drain(int argc, char **argv);
 int cmd_undrain(int argc, char **argv);
 int cmd_grow(int argc, char **argv);
 int cmd_shrink(int argc, char **argv);
+int cmd_engines(int argc, char **argv);
+/* This program as srun: argv[0] is its name. */
+int cmd_srun(int argc, char **argv);
+/*
+ * The command run, for srun: on this DVM. If it has not a node that the task names,
+ * no_node is called, and does not return.
+ */
+int run_task(int argc, char **argv, const char *dvm, void (*no_node)(void));
 
 /*
  * Tasks have been cancelled: wait until their nodes know, and say which do not in ten

@@ -231,7 +231,9 @@ static void note_refused(struct submission *s, json_t *refused)
 
 	memset(s->full, 0, sizeof(s->full));
 	json_array_foreach(refused, i, r)
-		if (json_is_true(json_object_get(r, "full")))
+		if (s->no_node && !strcmp(get_text(r, "key"), "on"))
+			s->no_node();
+		else if (json_is_true(json_object_get(r, "full")))
 			s->full[get_number(r, "index")] = true;
 		else
 			submission_refuse(s, s->numbers[get_number(r, "index")], "%s: %s",

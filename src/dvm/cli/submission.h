@@ -30,6 +30,7 @@ struct submission {
 	const char *journal, *local, *orphan; /* of batch, for its DVM; */
 	bool take_over;                       /* of batch, for its DVM */
 	bool wait, quiet, tied;
+	void (*no_node)(void); /* of srun: another one takes tasks on nodes of no DVM; or NULL */
 	const char *file;     /* file of lines, one task each; NULL: none */
 	size_t given;         /* lines of it, or tasks without one, so far */
 	uint64_t made;        /* commands with values */

@@ -35,6 +35,11 @@ void up_take_options(struct up *u, int argc, char **argv);
 /* Add an option of the head, and its value unless that is NULL. Keeps both. */
 void up_add(struct up *u, const char *option, const char *value);
 
+/* ---- cmd_up.c ---- */
+
+/* The directory of the DVM's other programs. */
+void up_find_own(char out[DVM_PATH_MAX]);
+
 /* ---- start_heads.c ---- */
 
 /*
