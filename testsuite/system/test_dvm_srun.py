@@ -2,6 +2,7 @@
 """srun for workflow engines, which do not know that their steps are tasks of a DVM."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from conftest import wheel
 from dvms import dvm, env, living, local, status, there, wait_until
 from harness import run
 
@@ -45,6 +47,52 @@ def test_wrong_lists_of_nodes_are_refused(in_allocation):
 NEXT = """#!/bin/sh
 echo next: "$@"
 """
+RADICAL = """
+import os, sys
+import radical.pilot as rp
+
+session = rp.Session()
+try:
+    pilots, tasks = rp.PilotManager(session), rp.TaskManager(session)
+    pilot = pilots.submit_pilots(rp.PilotDescription({
+        "resource": "local.slurm", "cores": 8, "runtime": 10, "exit_on_error": True,
+        "sandbox": os.environ["HOME"]}))
+    tasks.add_pilots(pilot)
+    some = [rp.TaskDescription({"executable": "/bin/echo", "arguments": [i]}) for i in range(6)]
+    some.append(rp.TaskDescription({
+        "executable": "/bin/sh", "arguments": ["-c", "echo rank $RP_RANK"], "ranks": 8}))
+    done = tasks.submit_tasks(some)
+    tasks.wait_tasks()
+    print("states", {task.state for task in done})
+    print("ranks", sorted(set(done[-1].stdout.split()) - {"rank"}))
+finally:
+    session.close(download=False)
+"""
+RESOURCE = {
+    "default_schema": "local",
+    "schemas": {"local": {"job_manager_endpoint": "fork://localhost",
+                          "filesystem_endpoint": "file://localhost"}},
+    "resource_manager": "SLURM", "agent_config": "default", "agent_scheduler": "CONTINUOUS",
+    "agent_spawner": "POPEN",
+    "rp_version": "installed", "virtenv_mode": "use", "python_dist": "default",
+    "cores_per_node": 4, "gpus_per_node": 0,
+}  # fmt: skip
+EXECUTORLIB = """
+from executorlib import SlurmJobExecutor
+
+with SlurmJobExecutor(max_cores=2, hostname_localhost=True) as executor:
+    futures = [executor.submit(sum, [i, i]) for i in range(3)]
+    print("sums", [future.result() for future in futures])
+"""
+LIBENSEMBLE = """
+from libensemble.executors.mpi_executor import MPIExecutor
+
+executor = MPIExecutor(custom_info={"mpi_runner": "srun"})
+executor.register_app(full_path="/bin/hostname", app_name="name")
+task = executor.submit(app_name="name", num_procs=4, num_nodes=2, procs_per_node=2)
+task.wait(timeout=60)
+print("state", task.state, task.runline.split("srun", 1)[1])
+"""
 
 
 @pytest.fixture
@@ -68,7 +116,12 @@ def ended(dvm):
 
 
 def test_step_of_an_engine_is_a_task(local, step):
-    said = step("srun", "-n2", "--exact", "sh", "-c", "echo $PMI_SIZE; exit 7")
+    # The rank that fails ends the other one, so it waits for that.
+    script = (
+        "echo $PMI_SIZE; [ $PMI_RANK = 0 ] || exec touch said; "
+        "until [ -e said ]; do sleep 0.01; done; exit 7"
+    )
+    said = step("srun", "-n2", "--exact", "sh", "-c", script)
     assert said.code == 7
     assert said.lines == ["2", "2"]
     assert ended(local) == 1
@@ -106,3 +159,48 @@ def test_task_ends_with_the_cancelled_step(local, steps, tmp_path):
         time.sleep(0.1)  # as the engine does
     process.wait()
     wait_until(lambda: status(local)["running"] == 0)
+
+
+@pytest.fixture
+def engine(build, in_allocation, prefix, tmp_path):
+    """Run a script of an engine in an allocation of two nodes; says how many tasks ended."""
+    bin = wheel(build, "venv-engines") / "bin"
+    configs = tmp_path / ".radical/pilot/configs"
+    configs.mkdir(parents=True)
+    path = {"pre_exec_cached": [f"export PATH={prefix}/libexec/pmi2x/pmi2x-dvm-engines:$PATH"]}
+    methods = {"order": ["SRUN"], "SRUN": path}
+    resource = {**RESOURCE, "launch_methods": methods, "virtenv": f"{bin.parent}", "default_remote_workdir": f"{tmp_path}"}
+    (configs / "resource_local.json").write_text(json.dumps({"slurm": resource}))
+
+    def script(text):
+        (tmp_path / "script.py").write_text(text)
+        command = (
+            f"cd {tmp_path}; export HOME=$PWD RADICAL_BASE=$PWD; pmi2x-dvm up --slots 4;"
+            f'export PATH={bin}:$(pmi2x-dvm engines):$PATH; python -B script.py; echo rc $?;'
+            "pmi2x-dvm status --json; pmi2x-dvm down --cancel"
+        )
+        return in_allocation(2, command, timeout=500).ok()
+
+    return script
+
+
+@pytest.mark.wide
+def test_radical_pilot_runs_its_tasks(engine):
+    result = engine(RADICAL)
+    assert "states {'DONE'}" in result.lines
+    assert f"ranks {[str(i) for i in range(8)]}" in result.lines
+    assert '"ended": 7' in result.stdout
+
+
+def test_executorlib_runs_its_workers(engine):
+    result = engine(EXECUTORLIB)
+    assert "sums [0, 2, 4]" in result.lines
+    assert "rc 0" in result.lines
+    assert '"ended": 0' not in result.stdout
+
+
+def test_libensemble_runs_its_applications(engine):
+    result = engine(LIBENSEMBLE)
+    assert "state FINISHED" in result.stdout
+    assert "--ntasks 4 --nodes 2 --ntasks-per-node 2" in result.stdout
+    assert '"ended": 1' in result.stdout

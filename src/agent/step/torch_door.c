@@ -16,6 +16,7 @@
 #include "agent/step/control_path.h"
 #include "agent/step/torch_peers.h"
 #include "agent/step/torch_tree.h"
+#include "libio/clock.h"
 #include "libio/fd.h"
 #include "libio/listener.h"
 #include "libio/stream.h"
@@ -436,11 +437,11 @@ static void take_in(struct torch_door *d, int fd)
 /* Look at all at once. A long look is followed by a rest of LOOK_REST times its length. */
 static void look(struct torch_door *d)
 {
-	uint64_t began = uv_hrtime();
+	int64_t began = clock_ns(CLOCK_MONOTONIC);
 	uint32_t n = d->npeers;
 
 	torch_peers_look(d->service->node, d->peers, n);
-	d->rest_ms = LOOK_REST * (uv_hrtime() - began) / 1000000;
+	d->rest_ms = (uint64_t)(LOOK_REST * (clock_ns(CLOCK_MONOTONIC) - began) / 1000000);
 	d->npeers = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct torch_peer_of *p = &d->peers[i];
