@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Workflow engines of PyPI, as they are, that run their tasks on pmi2x-dvm in bulk."""
 
+import json
 import os
+import pathlib
 import textwrap
 
 import pytest
@@ -13,6 +15,7 @@ from harness import run
 __all__ = ["dvm", "env", "local", "there"]
 
 PARSL = """
+import json
 import os
 import parsl
 from parsl.app import errors
@@ -197,3 +200,81 @@ asyncio.run(main())
 
 def test_rhapsody_tasks_are_commands(local, engines, variables, tmp_path):
     run([engines, "-B", "-c", RHAPSODY], env=variables, cwd=tmp_path, timeout=60).ok()
+
+
+RADICAL = """
+import radical.pilot as rp
+
+session = rp.Session()
+try:
+    pilots, tasks = rp.PilotManager(session), rp.TaskManager(session)
+    wanted = {"resource": "local.pmi2x", "runtime": 15, "cores": 8, "exit_on_error": False, "sandbox": BOX}
+    tasks.add_pilots(pilots.submit_pilots(rp.PilotDescription(wanted)))
+
+    def task(line, **more):
+        return rp.TaskDescription({"executable": "/bin/sh", "arguments": ["-c", line], **more})
+
+    many = tasks.submit_tasks([task(f"echo {i} $OWN", environment={"OWN": "$RP_TASK_ID"}) for i in range(100)])
+    ranks = tasks.submit_tasks(task("echo $RP_RANK $RP_RANKS", ranks=4, cores_per_rank=2))
+    script = tasks.submit_tasks(task("echo $BEFORE", pre_exec=["export BEFORE=set"]))
+    bad = tasks.submit_tasks(task("exit 3"))
+    limited = tasks.submit_tasks(task("sleep 600", timeout=1))
+    long = tasks.submit_tasks(task("sleep 600"))
+    tasks.wait_tasks(uids=[t.uid for t in [*many, ranks, script, bad, limited]])
+    tasks.cancel_tasks(uids=[long.uid])
+    tasks.wait_tasks(uids=[long.uid])
+    assert {t.state for t in [*many, ranks, script]} == {"DONE"}
+    assert [t.stdout.split() for t in many] == [[str(i), t.uid] for i, t in enumerate(many)]
+    assert sorted(ranks.stdout.split()) == ["0", "1", "2", "3", "4", "4", "4", "4"]
+    assert script.stdout == "set\\n"
+    assert (bad.state, bad.exit_code) == ("FAILED", 3)
+    assert (limited.state, long.state) == ("CANCELED", "CANCELED")
+finally:
+    session.close(download=False)
+"""
+RESOURCE = {
+    "default_schema": "local",
+    "schemas": {"local": {"job_manager_endpoint": "fork://localhost", "filesystem_endpoint": "file://localhost"}},
+    "resource_manager": "SLURM", "agent_config": "default", "agent_scheduler": "CONTINUOUS",
+    "agent_spawner": "PMI2X", "launch_methods": {"order": ["SRUN"], "SRUN": {}}, "rp_version": "installed",
+    "virtenv_mode": "use", "python_dist": "default", "cores_per_node": 4, "gpus_per_node": 0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def radical(engines, prefix, tmp_path):
+    """An environment of Python with RADICAL-Pilot and the two lines of doc/engines.md."""
+    venv, old = tmp_path / "venv", engines.parent.parent
+    run(["cp", "-as", old.resolve(), venv]).ok()
+    for program in filter(pathlib.Path.is_file, list((venv / "bin").iterdir())):
+        text = program.read_bytes()
+        program.unlink()
+        if program.name.startswith("python"):
+            program.symlink_to(old.resolve() / "bin" / program.name)
+        else:
+            program.write_bytes(text.replace(bytes(old.resolve()), bytes(venv)))
+            program.chmod(0o755)
+    packages = next((venv / "lib").glob("python*/site-packages"))
+    (packages / "pmi2x_dvm").symlink_to(prefix / "share/pmi2x/python/pmi2x_dvm")
+    base = packages / "radical/pilot/agent/executing/base.py"
+    text = base.read_text().replace(
+        "        impl = {\n",
+        "        from pmi2x_dvm.radical_executor import Pmi2x\n        impl = {\n            'PMI2X': Pmi2x,\n", 1)  # fmt: skip
+    base.unlink()
+    base.write_text(text)
+    return venv
+
+
+@pytest.mark.wide
+def test_radical_pilot_in_an_allocation(cluster, prefix, radical, variables, tmp_path):
+    """The client and the agent of RADICAL-Pilot start some twenty interpreters."""
+    configuration = tmp_path / ".radical/pilot/configs/resource_local.json"
+    configuration.parent.mkdir(parents=True)
+    resource = dict(RESOURCE, virtenv=str(radical), default_remote_workdir=str(tmp_path))
+    configuration.write_text(json.dumps({"pmi2x": resource}))
+    (tmp_path / "tasks.py").write_text(RADICAL.replace("BOX", repr(str(tmp_path))))
+    env = {**variables, "HOME": str(tmp_path), "RADICAL_BASE": str(tmp_path), "PYTHONPATH": ""}
+    path = f"export PATH={radical}/bin:$PATH"
+    up = f"{path}; {prefix}/bin/pmi2x-dvm up --slots 4 && {radical}/bin/python -B tasks.py"
+    script = f"{up}; code=$?; {prefix}/bin/pmi2x-dvm down --cancel; exit $code"
+    cluster.run("salloc", "-N2", "sh", "-c", script, env=env, cwd=tmp_path, timeout=600).ok()

@@ -5,6 +5,9 @@ import concurrent.futures
 import contextlib
 
 
+TIME_LIMIT = "the time limit of the task was reached"  # as of src/dvm/core/node.c
+
+
 class Error(Exception):
     """The DVM is not there, has ended, or has refused something; says why."""
 

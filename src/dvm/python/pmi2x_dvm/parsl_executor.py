@@ -30,11 +30,10 @@ from parsl.serialize.errors import SerializationError
 from parsl.utils import RepresentationMixin, get_std_fname_mode
 
 from . import connect
-from ._results import Error
+from ._results import TIME_LIMIT, Error
 
 BATCH = 1000
 KEYS = {"num_tasks": "ranks", "cores_per_task": "cores", "gpus_per_task": "gpus", "num_nodes": "nodes"}
-TIME_LIMIT = "the time limit of the task was reached"  # as of src/dvm/core/node.c
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_parsl_worker.py")
 
 logger = logging.getLogger(__name__)
