@@ -199,7 +199,7 @@ bool adoption_take(struct adoption *a, struct head_task *t, bool once)
 	close_gaps(e->placement);
 	shape.placed = e->placement;
 	shape.named = false;
-	if (ledger_place(a->h->ledger, &shape, &placement))
+	if (ledger_place_running(a->h->ledger, &shape, &placement))
 		return false;
 	e->taken = true;
 	t->instance = (uint32_t)e->key.instance;

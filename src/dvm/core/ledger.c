@@ -287,6 +287,14 @@ static size_t choose(const struct ledger *l, const struct ledger_shape *s, struc
 
 /* ---- placed by the user ---- */
 
+/* Also on a closed node. */
+static bool part_is_free(const struct node *n, const struct ledger_part *p,
+			 uint64_t memory)
+{
+	return !n->taken && cores_contain(&n->cores, &p->cores) &&
+	       !(p->gpus & ~n->gpus) && memory <= n->memory;
+}
+
 static bool part_allowed(const struct ledger *l, const struct ledger_part *p,
 			 uint64_t memory, bool ever)
 {
@@ -302,8 +310,7 @@ static bool part_allowed(const struct ledger *l, const struct ledger_part *p,
 		       !(p->gpus & ~all_gpus(n->has.gpus)) &&
 		       memory <= n->has.memory;
 	}
-	return !n->closed && !n->taken && cores_contain(&n->cores, &p->cores) &&
-	       !(p->gpus & ~n->gpus) && memory <= n->memory;
+	return !n->closed && part_is_free(n, p, memory);
 }
 
 static bool place_allowed(const struct ledger *l, const struct ledger_shape *s,
@@ -320,6 +327,18 @@ static bool placed_allowed(const struct ledger *l, const struct ledger_shape *s,
 	for (uint32_t i = 0; i < s->placed->count; i++)
 		if (!place_allowed(l, s, i, ever))
 			return false;
+	return true;
+}
+
+static bool running_allowed(const struct ledger *l, const struct ledger_shape *s)
+{
+	for (uint32_t i = 0; i < s->placed->count; i++) {
+		const struct ledger_part *p = &s->placed->parts[i];
+
+		if (!place_allowed(l, s, i, true) ||
+		    !part_is_free(l->nodes[p->node], p, s->memory * p->ranks))
+			return false;
+	}
 	return true;
 }
 
@@ -476,6 +495,14 @@ int ledger_place(struct ledger *l, const struct ledger_shape *s,
 	if (s->nodes == 1 || s->ranks == 1 || !index_fits(l, s))
 		return -EAGAIN;
 	return place_over_nodes(l, s, out);
+}
+
+int ledger_place_running(struct ledger *l, const struct ledger_shape *s,
+			 struct ledger_placement **out)
+{
+	if (!counters_allow(l, s, false) || !running_allowed(l, s))
+		return -EAGAIN;
+	return take_placed(l, s, out);
 }
 
 void ledger_release(struct ledger *l, const struct ledger_shape *s,

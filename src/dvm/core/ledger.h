@@ -104,6 +104,9 @@ const char *ledger_counter(const struct ledger *l, uint32_t index, uint32_t *lef
  */
 int ledger_place(struct ledger *l, const struct ledger_shape *shape,
 		 struct ledger_placement **out);
+/* Place a task that runs already, where `placed` says: like ledger_place, and on closed nodes. */
+int ledger_place_running(struct ledger *l, const struct ledger_shape *shape,
+			 struct ledger_placement **out);
 void ledger_release(struct ledger *l, const struct ledger_shape *shape,
 		    const struct ledger_placement *placement);
 /* True: the shape fits now. */

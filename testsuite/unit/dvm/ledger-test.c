@@ -210,6 +210,24 @@ LEDGER_TEST(closed_nodes_get_nothing_and_lost_ones_never_will, 1, 4, 0)
 	assert_false(ledger_can_ever(l, &s));
 }
 
+LEDGER_TEST(running_task_is_placed_on_a_closed_node_and_on_no_lost_one, 2, 4, 0)
+{
+	struct ledger_placement *where = at(1, 2, 2), *p, *none;
+	const struct ledger_shape s = { .ranks = 1, .cores = 2, .placed = where };
+
+	ledger_close_node(l, 1, true);
+	assert_int_equal(ledger_place_running(l, &s, &p), 0);
+	assert_int_equal(ledger_node_free_cores(l, 1), 2);
+	assert_int_equal(ledger_node_tasks(l, 1), 1);
+	assert_int_equal(ledger_free_cores(l), 4);
+	assert_int_equal(ledger_place_running(l, &s, &none), -EAGAIN);
+	release(l, &s, p);
+	assert_int_equal(ledger_node_free_cores(l, 1), 4);
+	ledger_lose_node(l, 1);
+	assert_int_equal(ledger_place_running(l, &s, &none), -EAGAIN);
+	free(where);
+}
+
 /* ---- nothing is given twice ---- */
 
 struct running {

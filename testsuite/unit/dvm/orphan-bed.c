@@ -2,6 +2,7 @@
 /* Nodes that outlive their head: dvm-orphan-bed.h. */
 #include "orphan-bed.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -79,7 +80,8 @@ static void start(void *arg, const struct node_start *what)
 	struct fake_node *n = arg;
 	struct start s = { .part = what->part, .first = (uint64_t)n->bed->nprocesses + 1 };
 
-	for (; what->first + s.count < what->launch->ranks_here; s.count++)
+	s.error = n->lacks ? -EAGAIN : 0;
+	for (; !n->lacks && what->first + s.count < what->launch->ranks_here; s.count++)
 		start_rank(n, what, what->first + s.count);
 	starts_add(&n->starts, s);
 }

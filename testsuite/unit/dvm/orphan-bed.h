@@ -32,6 +32,7 @@ struct fake_node {
 	struct buf down, up;
 	struct starts starts;
 	bool gone, left;
+	bool lacks; /* it can start nothing */
 };
 
 struct process {

@@ -173,6 +173,37 @@ BED_TEST(a_failure_that_is_found_while_there_is_no_head)
 			    "fence 0");
 }
 
+/* The end of another task says that their node is to be drained. */
+BED_TEST(other_ranks_end_before_a_task_of_a_drained_node_runs_again)
+{
+	struct fake_node *n = &b->nodes[1];
+
+	n->lacks = true;
+	run(b, "{'argv':['a'],'ranks':6},{'argv':['b'],'ranks':6}");
+	assert_int_equal(starts(b, 1) + starts(b, 2), 8);
+	lose_head(b);
+	for (int64_t i = 1; i <= b->nprocesses; i++)
+		if (b->processes[i].task == 1)
+			end_process(b, i, 0);
+	for (int i = 0; i < 3; i++) {
+		b->now.ms += 1000;
+		tell_node(n, &n->down);
+	}
+	buf_clear(&n->up);
+	assert_int_equal(next_head(b, false).adopted, 2);
+	deliver_all(b);
+	assert_int_equal(status(b, "running"), 1);
+	assert_int_equal(starts(b, 2), 4);
+	assert_true(b->processes[process_of(b, 2)].polite);
+	n->lacks = false;
+	reap(b);
+	assert_int_equal(instance(b, 2), 1);
+	ask(b, "{'op':'undrain','node':'n1'}");
+	finish(b);
+	assert_int_equal(status(b, "failed"), 0);
+	assert_nothing_is_kept(b);
+}
+
 BED_TEST(cancelled_tasks_are_ended_by_the_next_head)
 {
 	ask(b, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
