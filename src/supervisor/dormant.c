@@ -56,41 +56,17 @@ static int try_port(struct supervisor *s, uint16_t port)
 	return listener_socket(&s->options.agent.bind, port, &s->dormant.port);
 }
 
-/* The port may be kept for PyTorch, by this step or another one. */
-static int try_port_alone(struct supervisor *s, uint16_t port)
-{
-	if (is_slurms(s, port))
-		return -EADDRINUSE;
-	return listener_socket_alone(&s->options.agent.bind, port, &s->dormant.port);
-}
-
-/*
- * Where the neighbours look. First the ports that no other socket has: another step may keep
- * the others. Ended connections keep ports, too, so then the rest.
- */
-static int listen_where_expected(struct supervisor *s)
-{
-	static int (*const ways[])(struct supervisor *s, uint16_t port) = {
-		try_port_alone, try_port,
-	};
-	int fd = -EADDRINUSE;
-
-	for (int w = 0; w < 2; w++)
-		for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
-			fd = ways[w](s, step_port(&s->options.agent, s->step->layout,
-						  s->step->position, i));
-	return fd;
-}
-
 /* A listening descriptor or a negative errno. */
 static int listen_somewhere(struct supervisor *s)
 {
 	const struct agent_options *o = &s->options.agent;
-	int fd;
+	int fd = -EADDRINUSE;
 
 	if (o->port_first == 0)
 		return try_port(s, 0);
-	fd = listen_where_expected(s);
+	for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
+		fd = try_port(s, step_port(o, s->step->layout,
+					   s->step->position, i));
 	if (fd == -EADDRINUSE)
 		log_info(s->log,
 			 "the %u ports where other nodes expect this node are in use: the node listens on another port, and tells them through slurmd",

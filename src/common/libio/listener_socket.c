@@ -4,14 +4,8 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <unistd.h>
-
-/* Whether a port that is asked for may belong to another socket that does not listen. */
-enum share {
-	SHARE_UNUSED,  /* yes */
-	SHARE_NOTHING, /* no */
-	SHARE_KEPT,    /* no, and do not listen there */
-};
 
 static int set_flag(int fd, int level, int name, int value)
 {
@@ -29,29 +23,32 @@ static uint16_t bound_port(int fd)
 			     ((struct sockaddr_in6 *)&addr)->sin6_port);
 }
 
-/* The flag counts at bind, and later against the sockets of others. */
-static int bind_at(int fd, const struct sockaddr_storage *addr, socklen_t len, enum share share)
+/*
+ * The flag counts at bind, and later against the sockets of others. `keep`: another socket that
+ * is bound to the port has it, even if it does not listen.
+ */
+static int bind_at(int fd, const struct sockaddr_storage *addr, socklen_t len, bool keep)
 {
-	if (share == SHARE_UNUSED)
+	if (!keep)
 		set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (addr->ss_family == AF_INET6)
 		set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	if (bind(fd, (const struct sockaddr *)addr, len))
 		return -errno;
-	if (share != SHARE_UNUSED)
+	if (keep)
 		set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	return 0;
 }
 
-static int socket_at(const struct sockaddr_storage *addr, socklen_t len, enum share share)
+static int socket_at(const struct sockaddr_storage *addr, socklen_t len, bool keep)
 {
 	int rc, fd = socket(addr->ss_family,
 			    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	rc = bind_at(fd, addr, len, share);
-	if (!rc && share != SHARE_KEPT && listen(fd, SOMAXCONN))
+	rc = bind_at(fd, addr, len, keep);
+	if (!rc && !keep && listen(fd, SOMAXCONN))
 		rc = -errno;
 	if (!rc)
 		return fd;
@@ -60,7 +57,7 @@ static int socket_at(const struct sockaddr_storage *addr, socklen_t len, enum sh
 }
 
 static int socket_in(const struct sockaddr_storage *bind_to, int family, uint16_t port,
-		     enum share share)
+		     bool keep)
 {
 	struct sockaddr_storage addr = *bind_to;
 	struct sockaddr_in *in4 = (struct sockaddr_in *)&addr;
@@ -69,48 +66,39 @@ static int socket_in(const struct sockaddr_storage *bind_to, int family, uint16_
 	addr.ss_family = family; /* all zeroes otherwise: every address */
 	if (family == AF_INET) {
 		in4->sin_port = htons(port);
-		return socket_at(&addr, sizeof(*in4), share);
+		return socket_at(&addr, sizeof(*in4), keep);
 	}
 	in6->sin6_port = htons(port);
-	return socket_at(&addr, sizeof(*in6), share);
+	return socket_at(&addr, sizeof(*in6), keep);
 }
 
-static int socket_on(const struct sockaddr_storage *bind_to, uint16_t port, enum share share)
+static int socket_on(const struct sockaddr_storage *bind_to, uint16_t port, bool keep)
 {
 	static const struct sockaddr_storage everywhere;
 	int fd;
 
 	if (bind_to->ss_family != AF_UNSPEC)
-		return socket_in(bind_to, bind_to->ss_family, port, share);
-	fd = socket_in(&everywhere, AF_INET6, port, share);
+		return socket_in(bind_to, bind_to->ss_family, port, keep);
+	fd = socket_in(&everywhere, AF_INET6, port, keep);
 	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ?
-		       socket_in(&everywhere, AF_INET, port, share) : fd;
-}
-
-static int with_port(int fd, uint16_t port, uint16_t *bound)
-{
-	if (fd >= 0)
-		*bound = port ? port : bound_port(fd);
-	return fd;
+		       socket_in(&everywhere, AF_INET, port, keep) : fd;
 }
 
 int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 		    uint16_t *bound)
 {
-	return with_port(socket_on(bind_to, port, SHARE_UNUSED), port, bound);
-}
+	int fd = socket_on(bind_to, port, false);
 
-int listener_socket_alone(const struct sockaddr_storage *bind_to, uint16_t port,
-			  uint16_t *bound)
-{
-	return with_port(socket_on(bind_to, port, SHARE_NOTHING), port, bound);
+	if (fd >= 0)
+		*bound = port ? port : bound_port(fd);
+	return fd;
 }
 
 int port_keep(uint16_t port)
 {
 	static const struct sockaddr_storage everywhere;
 
-	return socket_on(&everywhere, port, SHARE_KEPT);
+	return socket_on(&everywhere, port, true);
 }
 
 uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,

@@ -14,16 +14,9 @@ int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 		    uint16_t *bound);
 
 /*
- * As listener_socket; but -EADDRINUSE also where the other socket does not listen, as that of
- * port_keep. An ended connection, too, keeps a port for a minute.
- */
-int listener_socket_alone(const struct sockaddr_storage *bind_to, uint16_t port,
-			  uint16_t *bound);
-
-/*
  * A socket that keeps `port` of every address from others: from programs that ask for any
- * port, and from port_keep and listener_socket_alone. Servers that set SO_REUSEADDR and ask for
- * this port can listen there. A descriptor or a negative errno.
+ * port, and from port_keep. Servers that set SO_REUSEADDR and ask for this port can listen
+ * there. A descriptor or a negative errno.
  */
 int port_keep(uint16_t port);
 

@@ -43,16 +43,3 @@ TEST(server_that_asks_for_a_kept_port_listens_there)
 	close(server);
 	close(fd);
 }
-
-TEST(listener_that_shares_nothing_leaves_a_kept_port)
-{
-	uint16_t port, bound;
-	int fd = keep_any(&port);
-
-	assert_int_equal(listener_socket_alone(&everywhere, port, &bound), -EADDRINUSE);
-	close(fd);
-	fd = listener_socket_alone(&everywhere, port, &bound);
-	assert_true(fd >= 0);
-	assert_int_equal(port_keep(port), -EADDRINUSE);
-	close(fd);
-}
