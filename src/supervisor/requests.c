@@ -222,8 +222,7 @@ void service_kill(struct supervisor *s, const char *why)
 	if (s->service.killed || !s->host.kill_step)
 		return;
 	s->service.killed = true;
-	pmix_refuse_ranks(s);
-	torch_ports_refuse(s);
+	refuse_waiting_ranks(s);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		s->host.kill_step(s->host.arg, why);
@@ -384,8 +383,7 @@ static void agent_died(struct supervisor *s)
 	char why[SUPERVISOR_WHY_MAX];
 
 	if (!s->service.ready && service_step_ends_here(s)) {
-		pmix_refuse_ranks(s);
-		torch_ports_refuse(s);
+		refuse_waiting_ranks(s);
 		return;
 	}
 	snprintf(why, sizeof(why),

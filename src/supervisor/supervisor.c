@@ -54,8 +54,7 @@ void supervisor_kill(struct supervisor *s, const char *why)
 	if (s->service.killed)
 		return;
 	s->service.killed = true;
-	pmix_refuse_ranks(s);
-	torch_ports_refuse(s);
+	refuse_waiting_ranks(s);
 	if (s->host.kill_step)
 		s->host.kill_step(s->host.arg, why);
 }

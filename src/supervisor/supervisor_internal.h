@@ -289,6 +289,12 @@ void pmix_begin(struct supervisor *s);
 void pmix_event(struct supervisor *s, bool ended);
 /* Ranks that wait for it wait no longer, and do not begin: the step is being ended. */
 void pmix_refuse_ranks(const struct supervisor *s);
+/* As pmix_refuse_ranks, for ranks that wait for anything. */
+static inline void refuse_waiting_ranks(const struct supervisor *s)
+{
+	pmix_refuse_ranks(s);
+	torch_ports_refuse(s);
+}
 /* Kill it, remove its directory. */
 void pmix_close(struct supervisor *s);
 /*

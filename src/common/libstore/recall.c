@@ -198,6 +198,13 @@ static int look(struct store *s)
 	return 0;
 }
 
+static int child_owes_nothing(struct store *s, uint32_t index)
+{
+	s->recall.owes[index] = false;
+	s->recall.owed--;
+	return look(s);
+}
+
 int recall_begin(struct store *s, const struct store_msg *m)
 {
 	int rc = s->recall.owed ? -EPROTO : recall_key(s, m->space, m->rq.keys);
@@ -211,18 +218,13 @@ int recall_end(struct store *s, uint32_t child)
 
 	if (child == s->place.parent || !s->recall.owes[i])
 		return -EPROTO;
-	s->recall.owes[i] = false;
-	s->recall.owed--;
-	return look(s);
+	return child_owes_nothing(s, i);
 }
 
 void recall_child_gone(struct store *s, uint32_t child)
 {
-	if (!s->recall.owes[child])
-		return;
-	s->recall.owes[child] = false;
-	s->recall.owed--;
-	(void)look(s);
+	if (s->recall.owes[child])
+		(void)child_owes_nothing(s, child);
 }
 
 /* ---- life ---- */

@@ -64,14 +64,15 @@ static void copy_files(json_t *task, const char *path, FILE *to)
 	}
 }
 
-static void print_end(json_t *task, const char *key, const char *what, FILE *to)
+/* A result_text_fn; `what`: the stream's name for people. */
+static void print_end(void *what, json_t *task, const char *key, FILE *to)
 {
 	size_t len;
 	char *bytes = get_bytes(json_object_get(task, key), &len);
 
 	if (len == DVM_TAIL_MAX && !json_object_get(task, "files_lost"))
 		fprintf(stderr, "pmi2x-dvm: only the last %d bytes of %s are kept; --output FILE keeps all\n",
-			DVM_TAIL_MAX, what);
+			DVM_TAIL_MAX, (const char *)what);
 	if (fwrite(bytes, 1, len, to) != len || fflush(to))
 		die_written();
 	free(bytes);
@@ -79,18 +80,14 @@ static void print_end(json_t *task, const char *key, const char *what, FILE *to)
 
 static struct printed_output printed; /* from files of complete output */
 
-static void print_stream(json_t *task, const char *file, const char *key, const char *what,
-			 FILE *to)
+static void print_stream(json_t *task, const char *file, const char *key, char *what, FILE *to)
 {
 	const char *path = get_text(task, file);
-	bool begins = !*path && complete_output_begins_in_result(task, key);
 
 	if (*path)
 		copy_files(task, path, to);
-	else if (begins || !complete_output_print(task, key, NULL, &printed, to))
-		print_end(task, key, what, to);
-	if (begins)
-		complete_output_print(task, key, NULL, &printed, to);
+	else
+		complete_output_print(task, key, NULL, &printed, to, print_end, what);
 }
 
 static void check_state(json_t *task)

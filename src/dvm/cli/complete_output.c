@@ -120,7 +120,8 @@ static bool is_of_rank_0(const char *path)
 	return !strstr(last_part(path), ".r");
 }
 
-bool complete_output_begins_in_result(json_t *task, const char *stream)
+/* The part with rank 0 has no file, and other parts of the task have files. */
+static bool begins_in_result(json_t *task, const char *stream)
 {
 	size_t count;
 	const char **paths = find_files(task, stream, &count);
@@ -140,8 +141,9 @@ void complete_output_note(json_t *task, struct printed_output *p)
 		note_lost(p, "", json_string_value(why));
 }
 
-bool complete_output_print(json_t *task, const char *stream, const char *results,
-			   struct printed_output *p, FILE *to)
+/* False: nothing was printed, and the result has all there is of it. */
+static bool print_files(json_t *task, const char *stream, const char *results,
+			struct printed_output *p, FILE *to)
 {
 	size_t before = p->bytes, count;
 	const char **paths;
@@ -159,6 +161,17 @@ bool complete_output_print(json_t *task, const char *stream, const char *results
 	if (fflush(to))
 		die("output cannot be written: %s", strerror(errno));
 	return p->bytes > before;
+}
+
+void complete_output_print(json_t *task, const char *stream, const char *results,
+			   struct printed_output *p, FILE *to, result_text_fn *text, void *arg)
+{
+	bool begins = begins_in_result(task, stream);
+
+	if (begins || !print_files(task, stream, results, p, to))
+		text(arg, task, stream, to);
+	if (begins)
+		print_files(task, stream, results, p, to);
 }
 
 void complete_output_say(const struct printed_output *p)

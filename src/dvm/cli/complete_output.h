@@ -19,18 +19,15 @@ struct printed_output {
 	char why[256]; /* of the first of these */
 };
 
+/* Print the text of a stream that a result has. */
+typedef void result_text_fn(void *arg, json_t *task, const char *stream, FILE *to);
 /*
- * True: the result's text of a stream is to be printed before its files. It is that of the
- * part with rank 0, which has no file, and other parts of the task have files.
+ * Print a stream, "out" or "err": its files, those of the first ranks first, or the result's text
+ * where there are none. If only the part with rank 0 has no file, its text comes first. results:
+ * the file that the result is in, if that may have been moved with its directory; or NULL.
  */
-bool complete_output_begins_in_result(json_t *task, const char *stream);
-/*
- * Print the files of a stream, "out" or "err", those of the first ranks first. results: the
- * file that the result is in, if that may have been moved with its directory; or NULL.
- * False: nothing was printed, and the result has all there is of it.
- */
-bool complete_output_print(json_t *task, const char *stream, const char *results,
-			   struct printed_output *p, FILE *to);
+void complete_output_print(json_t *task, const char *stream, const char *results,
+			   struct printed_output *p, FILE *to, result_text_fn *text, void *arg);
 /* Count output that is known to be lost. */
 void complete_output_note(json_t *task, struct printed_output *p);
 /* Say on standard error that output is lost, if it is. */

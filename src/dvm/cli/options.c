@@ -8,6 +8,7 @@
 
 #include "dvm/cli/die.h"
 #include "dvm/cli/help.h"
+#include "dvm/cli/node_list.h"
 #include "libutil/decimal.h"
 
 void die_option(char **argv, int option)
@@ -32,6 +33,15 @@ uint32_t option_number(const char *option, const char *text, uint32_t min, uint3
 	if (!decimal_u32(text, min, max, &number))
 		die_usage("%s must be a number from %u to %u", option, min, max);
 	return number;
+}
+
+json_t *option_nodelist(const char *text)
+{
+	json_t *names = json_array();
+
+	if (!node_list_expand(text, names))
+		die_usage("--nodelist is a list of nodes, as n1,n[3-5]");
+	return names;
 }
 
 bool is_number(const char *word)

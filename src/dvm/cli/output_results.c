@@ -117,8 +117,10 @@ static bool is_superseded(const struct reading *r, size_t i)
 	return i + 1 < r->n && e[1].line == e->line && e[1].command == e->command;
 }
 
-static void write_text(json_t *text, FILE *to)
+/* A result_text_fn. */
+static void write_text(void *arg, json_t *result, const char *key, FILE *to)
 {
+	json_t *text = json_object_get(result, key);
 	size_t len = json_string_length(text);
 
 	if (len && (fwrite(json_string_value(text), 1, len, to) != len || fflush(to)))
@@ -127,12 +129,7 @@ static void write_text(json_t *text, FILE *to)
 
 static void print_stream(struct reading *r, json_t *result, const char *key, FILE *to)
 {
-	bool begins = complete_output_begins_in_result(result, key);
-
-	if (begins || !complete_output_print(result, key, r->file, &r->printed, to))
-		write_text(json_object_get(result, key), to);
-	if (begins)
-		complete_output_print(result, key, r->file, &r->printed, to);
+	complete_output_print(result, key, r->file, &r->printed, to, write_text, NULL);
 }
 
 static void print_result(struct reading *r, json_t *result)

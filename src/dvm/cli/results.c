@@ -117,10 +117,11 @@ static void note_failure(struct results *r, json_t *task, const struct sent_task
 
 /* ---- results ---- */
 
-static void write_out(json_t *bytes, FILE *to)
+/* A result_text_fn. */
+static void write_out(void *arg, json_t *task, const char *stream, FILE *to)
 {
 	size_t len;
-	char *data = get_bytes(bytes, &len);
+	char *data = get_bytes(json_object_get(task, stream), &len);
 
 	if (len)
 		fwrite(data, 1, len, to);
@@ -130,12 +131,7 @@ static void write_out(json_t *bytes, FILE *to)
 
 static void print_stream(struct results *r, json_t *task, const char *stream, FILE *to)
 {
-	bool begins = complete_output_begins_in_result(task, stream);
-
-	if (begins || !complete_output_print(task, stream, NULL, &r->printed, to))
-		write_out(json_object_get(task, stream), to);
-	if (begins)
-		complete_output_print(task, stream, NULL, &r->printed, to);
+	complete_output_print(task, stream, NULL, &r->printed, to, write_out, NULL);
 }
 
 /* Add the line and command as this client knows them: the head may have cut them. */

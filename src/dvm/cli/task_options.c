@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "dvm/cli/duration.h"
-#include "dvm/cli/node_list.h"
 #include "dvm/cli/options.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
@@ -81,15 +80,6 @@ static void set_counter(struct submission *s, const char *text)
 	free(name);
 }
 
-static void set_nodes(struct submission *s, const char *text)
-{
-	json_t *names = json_array();
-
-	if (!node_list_expand(text, names))
-		die_usage("--nodelist is a list of nodes, as n1,n[3-5]");
-	json_object_set_new(s->task, "on", names);
-}
-
 static void set_max_fails(struct submission *s, const char *text)
 {
 	if (!max_fails_parse(text, &s->results.max_fails))
@@ -145,7 +135,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'c': set_number(s, "cores", "--cores", value); break;
 	case 'g': set_number(s, "gpus", "--gpus", value); break;
 	case 'N': set_number(s, "nodes", "--nodes", value); break;
-	case 'w': set_nodes(s, value); break;
+	case 'w': json_object_set_new(s->task, "on", option_nodelist(value)); break;
 	case 'p': set_number(s, "per_node", "--per-node", value); break;
 	case 'r': set_number(s, "retries", "--retries", value); break;
 	case 'P': set_priority(s, value); break;

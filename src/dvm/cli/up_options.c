@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "dvm/cli/find.h"
-#include "dvm/cli/node_list.h"
 #include "dvm/cli/options.h"
 #include "dvm/common/bootstrap.h"
 #include "dvm/core/ledger.h"
@@ -91,9 +90,7 @@ static void take_name(struct up *u, const char *name)
 static void take_nodelist(struct up *u, const char *text)
 {
 	json_decref(u->names);
-	u->names = json_array();
-	if (!node_list_expand(text, u->names))
-		die_usage("--nodelist is a list of nodes, as n1,n[3-5]");
+	u->names = option_nodelist(text);
 }
 
 static void take_option(struct up *u, char **argv, int option, const char *value)

@@ -8,24 +8,6 @@
 
 #define RECALLS 20 /* more than a key is lent again after */
 
-static struct net net;
-
-static int setup(void **state)
-{
-	static const struct store_options options;
-
-	net_open(&net, &options);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	net_close(&net);
-	return 0;
-}
-
-#define CASE(name) TEST_WITH(name, setup, teardown)
-
 static struct net_client *ask(uint32_t node, enum store_op op, const char *value)
 {
 	struct net_client *x = &net.clients[node];
@@ -60,7 +42,7 @@ static void assert_copy(uint32_t node, const char *value)
 	assert_string_equal(x->value, value);
 }
 
-CASE(second_read_of_a_node_sends_nothing)
+NET_TEST(second_read_of_a_node_sends_nothing)
 {
 	do_ask(0, STORE_SET, "1");
 	assert_get(6, "1");
@@ -72,7 +54,7 @@ CASE(second_read_of_a_node_sends_nothing)
 	assert_int_equal(net.clients[6].last.number, 1);
 }
 
-CASE(wait_brings_the_value_to_its_node_but_not_to_its_client)
+NET_TEST(wait_brings_the_value_to_its_node_but_not_to_its_client)
 {
 	ask(6, STORE_WAIT, NULL);
 	net_settle(&net);
@@ -83,7 +65,7 @@ CASE(wait_brings_the_value_to_its_node_but_not_to_its_client)
 }
 
 /* Two links lead away from the root. */
-CASE(value_leaves_the_root_once_for_each_child)
+NET_TEST(value_leaves_the_root_once_for_each_child)
 {
 	for (uint32_t i = 1; i < NET_NODES; i++)
 		ask(i, STORE_WAIT, NULL);
@@ -95,7 +77,7 @@ CASE(value_leaves_the_root_once_for_each_child)
 		assert_copy(i, "1");
 }
 
-CASE(change_waits_until_all_copies_are_dropped)
+NET_TEST(change_waits_until_all_copies_are_dropped)
 {
 	const struct net_client *x;
 
@@ -112,7 +94,7 @@ CASE(change_waits_until_all_copies_are_dropped)
 		assert_get(i, "2");
 }
 
-CASE(node_that_changes_a_key_drops_its_copy)
+NET_TEST(node_that_changes_a_key_drops_its_copy)
 {
 	do_ask(0, STORE_SET, "1");
 	assert_get(2, "1");
@@ -122,7 +104,7 @@ CASE(node_that_changes_a_key_drops_its_copy)
 }
 
 /* The read was sent before the change: its answer must not become a copy. */
-CASE(answer_that_is_older_than_a_change_of_the_node_is_not_kept)
+NET_TEST(answer_that_is_older_than_a_change_of_the_node_is_not_kept)
 {
 	struct net_client other;
 
@@ -136,7 +118,7 @@ CASE(answer_that_is_older_than_a_change_of_the_node_is_not_kept)
 	store_client_close(other.client);
 }
 
-CASE(requests_behind_a_held_change_keep_their_order)
+NET_TEST(requests_behind_a_held_change_keep_their_order)
 {
 	struct net_client other;
 
@@ -153,7 +135,7 @@ CASE(requests_behind_a_held_change_keep_their_order)
 	store_client_close(other.client);
 }
 
-CASE(held_request_is_withdrawn_with_its_client)
+NET_TEST(held_request_is_withdrawn_with_its_client)
 {
 	struct net_client other;
 
@@ -168,7 +150,7 @@ CASE(held_request_is_withdrawn_with_its_client)
 	assert_get(0, "1");
 }
 
-CASE(change_does_not_wait_for_a_node_that_has_gone)
+NET_TEST(change_does_not_wait_for_a_node_that_has_gone)
 {
 	const struct net_client *x;
 
@@ -182,7 +164,7 @@ CASE(change_does_not_wait_for_a_node_that_has_gone)
 	do_ask(0, STORE_SET, "3");
 }
 
-CASE(node_without_parent_has_no_copies)
+NET_TEST(node_without_parent_has_no_copies)
 {
 	do_ask(0, STORE_SET, "1");
 	assert_get(6, "1");
@@ -191,7 +173,7 @@ CASE(node_without_parent_has_no_copies)
 	assert_int_equal(net.clients[6].last.status, STORE_FAILED);
 }
 
-CASE(key_that_changes_often_is_no_longer_lent)
+NET_TEST(key_that_changes_often_is_no_longer_lent)
 {
 	for (int i = 0; i < RECALLS; i++) {
 		do_ask(0, STORE_SET, "1");
@@ -202,7 +184,7 @@ CASE(key_that_changes_often_is_no_longer_lent)
 	assert_get(6, "2");
 }
 
-CASE(deleted_key_is_recalled)
+NET_TEST(deleted_key_is_recalled)
 {
 	do_ask(0, STORE_SET, "1");
 	assert_get(6, "1");
@@ -210,7 +192,7 @@ CASE(deleted_key_is_recalled)
 	assert_get(6, "");
 }
 
-CASE(answer_to_no_recall_is_refused)
+NET_TEST(answer_to_no_recall_is_refused)
 {
 	const struct store_msg done = { .type = STORE_MSG_RECALLED };
 	struct payload *p = store_msg_make(&done, NULL);

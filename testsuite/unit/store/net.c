@@ -132,3 +132,19 @@ void net_close(struct net *t)
 	}
 	layout_destroy(t->layout);
 }
+
+struct net net;
+
+int net_setup(void **state)
+{
+	static const struct store_options options;
+
+	net_open(&net, &options);
+	return 0;
+}
+
+int net_teardown(void **state)
+{
+	net_close(&net);
+	return 0;
+}

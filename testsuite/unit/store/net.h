@@ -45,6 +45,13 @@ struct net {
 	bool cut[NET_NODES]; /* the link to the parent is down */
 };
 
+extern struct net net; /* of the test that runs */
+
+/* A test whose stores have no options. */
+#define NET_TEST(name) TEST_WITH(name, net_setup, net_teardown)
+int net_setup(void **state);
+int net_teardown(void **state);
+
 void net_open(struct net *t, const struct store_options *options);
 void net_close(struct net *t);
 /* Deliver up to `n` messages, oldest first. */

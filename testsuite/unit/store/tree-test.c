@@ -6,24 +6,7 @@
 
 #define NODES NET_NODES
 
-static struct net net;
 static struct net_client *const c = net.clients;
-
-static int setup(void **state)
-{
-	static const struct store_options options;
-
-	net_open(&net, &options);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	net_close(&net);
-	return 0;
-}
-
-#define CASE(name) TEST_WITH(name, setup, teardown)
 
 static void ask_as(struct net_client *x, uint32_t rank, enum store_op op, const char *key,
 		   const char *value)
@@ -49,7 +32,7 @@ static void assert_done(uint32_t node)
 	assert_value(node, "");
 }
 
-CASE(value_of_one_node_is_seen_on_all)
+NET_TEST(value_of_one_node_is_seen_on_all)
 {
 	ask(6, STORE_SET, "a", "1");
 	net_settle(&net);
@@ -61,7 +44,7 @@ CASE(value_of_one_node_is_seen_on_all)
 	}
 }
 
-CASE(first_use_makes_the_links_of_all_nodes_once)
+NET_TEST(first_use_makes_the_links_of_all_nodes_once)
 {
 	ask(5, STORE_COUNT, "", NULL);
 	ask(5, STORE_GET, "a", NULL);
@@ -72,7 +55,7 @@ CASE(first_use_makes_the_links_of_all_nodes_once)
 	}
 }
 
-CASE(waits_of_one_key_go_up_together)
+NET_TEST(waits_of_one_key_go_up_together)
 {
 	struct net_client more[50];
 	uint32_t before;
@@ -97,7 +80,7 @@ CASE(waits_of_one_key_go_up_together)
 }
 
 /* The answer under way brings a copy, so the change waits until the node has dropped it. */
-CASE(get_shares_an_answer_under_way_before_the_change_takes_effect)
+NET_TEST(get_shares_an_answer_under_way_before_the_change_takes_effect)
 {
 	struct net_client late;
 
@@ -122,7 +105,7 @@ CASE(get_shares_an_answer_under_way_before_the_change_takes_effect)
 	store_client_close(late.client);
 }
 
-CASE(queries_of_a_client_take_effect_in_its_order)
+NET_TEST(queries_of_a_client_take_effect_in_its_order)
 {
 	struct net_client other;
 
@@ -137,7 +120,7 @@ CASE(queries_of_a_client_take_effect_in_its_order)
 	store_client_close(other.client);
 }
 
-CASE(withdrawn_wait_is_forgotten_at_home)
+NET_TEST(withdrawn_wait_is_forgotten_at_home)
 {
 	ask(6, STORE_WAIT, "a", NULL);
 	net_settle(&net);
@@ -151,7 +134,7 @@ CASE(withdrawn_wait_is_forgotten_at_home)
 	assert_int_equal(c[6].answers, 0);
 }
 
-CASE(barrier_of_all_nodes_ends)
+NET_TEST(barrier_of_all_nodes_ends)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
 		for (uint32_t j = 0; j < i; j++)
@@ -164,7 +147,7 @@ CASE(barrier_of_all_nodes_ends)
 }
 
 /* Rank 4 is the last one. Its node has told its children when it hears of its own end. */
-CASE(end_of_a_meeting_comes_once_over_a_link)
+NET_TEST(end_of_a_meeting_comes_once_over_a_link)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		if (i != 4)
@@ -180,7 +163,7 @@ CASE(end_of_a_meeting_comes_once_over_a_link)
 		assert_done(i);
 }
 
-CASE(missing_ranks_are_named_with_their_nodes)
+NET_TEST(missing_ranks_are_named_with_their_nodes)
 {
 	ask(3, STORE_MEET, "b", NULL);
 	ask(0, STORE_MEET, "b", NULL);
@@ -199,7 +182,7 @@ static void assert_failed(uint32_t node, const char *text)
 	c[node].answers = 0;
 }
 
-CASE(rank_that_ended_before_the_first_use_is_known)
+NET_TEST(rank_that_ended_before_the_first_use_is_known)
 {
 	store_rank_gone(net.nodes[6].store, 6, "exited with exit code 3");
 	assert_int_equal(net.count, 0);
@@ -208,7 +191,7 @@ CASE(rank_that_ended_before_the_first_use_is_known)
 	assert_failed(2, "barrier b cannot end: rank 6 (node n6) exited with exit code 3 and is not in it");
 }
 
-CASE(node_that_went_before_the_first_use_is_known)
+NET_TEST(node_that_went_before_the_first_use_is_known)
 {
 	store_neighbour_gone(net.nodes[4].store, 5, "has left the step");
 	net.cut[5] = true;
@@ -217,7 +200,7 @@ CASE(node_that_went_before_the_first_use_is_known)
 	assert_failed(0, "barrier b cannot end: rank 5 (node n5) has left the step and is not in it");
 }
 
-CASE(lost_subtree_fails_barriers_and_its_waits_are_forgotten)
+NET_TEST(lost_subtree_fails_barriers_and_its_waits_are_forgotten)
 {
 	ask(5, STORE_MEET, "b", NULL);
 	ask(1, STORE_MEET, "b", NULL);
@@ -241,7 +224,7 @@ CASE(lost_subtree_fails_barriers_and_its_waits_are_forgotten)
 	assert_value(2, "1");
 }
 
-CASE(wrong_messages_are_refused)
+NET_TEST(wrong_messages_are_refused)
 {
 	struct payload *p = payload_copy("\1garbage", 8);
 
@@ -256,7 +239,7 @@ CASE(wrong_messages_are_refused)
 }
 
 /* Counters never lose an addition, whatever the order of messages of different links. */
-CASE(all_additions_count)
+NET_TEST(all_additions_count)
 {
 	for (uint32_t round = 0; round < 20; round++) {
 		for (uint32_t i = 0; i < NODES; i++)
@@ -279,7 +262,7 @@ static const char *told(uint32_t node)
 	return text;
 }
 
-CASE(root_tells_whom_a_barrier_misses)
+NET_TEST(root_tells_whom_a_barrier_misses)
 {
 	ask(3, STORE_MEET, "b", NULL);
 	ask(0, STORE_MEET, "b", NULL);
@@ -296,7 +279,7 @@ CASE(root_tells_whom_a_barrier_misses)
 	assert_int_equal(store_oldest_wait(net.nodes[0].store), 0);
 }
 
-CASE(node_tells_which_of_its_ranks_wait_for_a_key)
+NET_TEST(node_tells_which_of_its_ranks_wait_for_a_key)
 {
 	struct net_client more;
 
@@ -314,7 +297,7 @@ CASE(node_tells_which_of_its_ranks_wait_for_a_key)
 	assert_string_equal(told(5), "key other: 12 s, rank 5 (node n5) waits for it, and it has no value");
 }
 
-CASE(number_of_the_oldest_wait_changes_when_it_ends)
+NET_TEST(number_of_the_oldest_wait_changes_when_it_ends)
 {
 	uint64_t first;
 

@@ -9,7 +9,6 @@
 #define ON_THE_WAY_MAX (STORE_WINDOW + STORE_VALUE_MAX + 4096) /* bytes; a window and a message */
 #define SMALL 1000 /* messages */
 
-static struct net net;
 static struct budget budget;
 static char *large;
 static char keys[NET_QUEUE][8];
