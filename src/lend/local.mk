@@ -4,18 +4,24 @@ noinst_LTLIBRARIES += liblend.la
 liblend_la_SOURCES = $(files_src_lend)
 liblend_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 liblend_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+liblend_la_LIBADD = liblendcore.la
 
 if BUILD_FOR_SLURM
 pkglib_LTLIBRARIES += libpmi2x-lend.la
 endif
-libpmi2x_lend_la_SOURCES = src/lend/preload.c
+libpmi2x_lend_la_SOURCES = src/lend/preload.c \
+	src/lend/calls.c src/lend/calls.h \
+	src/lend/lender.c src/lend/lender.h \
+	src/lend/real.c src/lend/real.h \
+	src/lend/team.c src/lend/team.h
 libpmi2x_lend_la_CPPFLAGS = $(liblend_la_CPPFLAGS)
 libpmi2x_lend_la_CFLAGS = $(liblend_la_CFLAGS)
 libpmi2x_lend_la_LIBADD = liblend.la $(DL_LIBS)
 libpmi2x_lend_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--no-undefined
 
-# Pure: the ledger of lent cores, which no program uses yet.
+# Pure: the ledger of lent cores, which the library uses.
 noinst_LTLIBRARIES += liblendcore.la
 liblendcore_la_SOURCES = $(files_src_lend_core)
 liblendcore_la_CPPFLAGS = $(AM_CPPFLAGS)
+liblendcore_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -12,16 +12,42 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lend/calls.h"
+#include "lend/cores.h"
 #include "lend/own_facts.h"
+#include "lend/real.h"
 #include "lend/report.h"
 #include "lend/request.h"
 #include "lend/table.h"
+#include "lend/team.h"
 
 #define COLLECT_MS 2000 /* for ranks that come later than the one that reports */
 #define NODE_MAX 256
 #define EXPORTED __attribute__((visibility("default")))
 
+#define LIBRARY_TEXT_MAX 8192 /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
+
 static _Thread_local int depth; /* of calls of MPI_Init and PMPI_Init */
+static struct lender lender;
+static uint32_t team;           /* threads; 0: the rank only lends */
+static const char *team_why;    /* why it only lends */
+
+/* ---- before main, behind the constructor of the OpenMP library ---- */
+
+/* Ranks that may run on all cores of a node share them, so nothing is lent. */
+__attribute__((constructor)) static void widen_team(void)
+{
+	struct lend_place place;
+	struct lend_facts facts;
+
+	team_why = "it opens MPI by dlopen";
+	if (!lend_place_read(getenv(LEND_TABLE_ENV), &place) || place.mode != LEND_CORES ||
+	    place.ranks < 2 || !dlsym(RTLD_NEXT, "MPI_Init"))
+		return;
+	lend_own_facts(&facts, place.rank);
+	if (lend_cores_count(&facts.cores) < place.cores)
+		team = team_widen(&facts, place.factor, &team_why);
+}
 
 /* ---- the table and the report ---- */
 
@@ -55,8 +81,32 @@ static void report(struct lend_table *table, const struct lend_place *place)
 	free(facts);
 }
 
+static bool is_mpich(const void *caller)
+{
+	int (*get)(char *, int *) = (int (*)(char *, int *))lend_real("PMPI_Get_library_version", caller);
+	char text[LIBRARY_TEXT_MAX] = "";
+	int len;
+
+	return get && !get(text, &len) && !strncmp(text, "MPICH", strlen("MPICH"));
+}
+
+/* Say once a step why a rank does not lend, or only lends. */
+static void start_lender(const struct lend_place *place, struct lend_table *table,
+			 const struct lend_facts *facts, const void *caller)
+{
+	const char *why = "the MPI library is not MPICH";
+
+	if (is_mpich(caller))
+		why = lender_start(&lender, place, table, &facts->cores, team);
+	if (why && place->reports)
+		fprintf(stderr, "PMI2X_LEND: rank %u lends no cores: %s\n", place->rank, why);
+	else if (!team && team_why && place->reports && place->mode == LEND_CORES)
+		fprintf(stderr, "PMI2X_LEND: rank %u uses no cores of others: %s\n", place->rank,
+			team_why);
+}
+
 /* Before MPI_Init: MPI may change the cores of its caller. */
-static struct lend_table *enter(struct lend_place *place)
+static struct lend_table *enter(struct lend_place *place, const void *caller)
 {
 	struct lend_table *table;
 	struct lend_facts facts;
@@ -69,25 +119,12 @@ static struct lend_table *enter(struct lend_place *place)
 		return NULL;
 	lend_own_facts(&facts, place->rank);
 	lend_table_enter(table, place->slot, &facts);
+	if (place->mode != LEND_NOTHING)
+		start_lender(place, table, &facts, caller);
 	return table;
 }
 
 /* ---- MPI ---- */
-
-/* MPI that Python opens is not among the program's libraries, but among its caller's. */
-static void *real_function(const char *name, const void *caller)
-{
-	void *found = dlsym(RTLD_NEXT, name), *library;
-	Dl_info info;
-
-	if (found || !dladdr(caller, &info) || !info.dli_fname)
-		return found;
-	library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-	found = library ? dlsym(library, name) : NULL;
-	if (library)
-		dlclose(library);
-	return found;
-}
 
 struct call {
 	const char *name;
@@ -100,13 +137,8 @@ struct call {
 
 static int call_real(const struct call *c)
 {
-	void *real = real_function(c->name, c->caller);
+	void *real = lend_need(c->name, c->caller);
 
-	if (!real) {
-		fprintf(stderr, "PMI2X_LEND: %s of the MPI library is not found: unset PMI2X_LEND\n",
-			c->name);
-		abort();
-	}
 	if (c->with_threads)
 		return ((int (*)(void *, void *, int, void *))real)(c->argc, c->argv, c->required,
 								     c->provided);
@@ -120,10 +152,12 @@ static int init(const struct call *c)
 	int rc;
 
 	if (!depth++)
-		table = enter(&place);
+		table = enter(&place, c->caller);
 	rc = call_real(c);
 	depth--;
-	if (table && place.reports && !rc)
+	if (table && place.mode != LEND_NOTHING && !rc)
+		calls_begin(&lender, c->caller);
+	else if (table && place.reports && !rc)
 		report(table, &place);
 	return rc;
 }

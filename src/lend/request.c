@@ -6,6 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
+#define FACTOR_DEFAULT 2
+#define FACTOR_MIN 2
+#define FACTOR_MAX 8
 #define SHOWN_MAX 40 /* bytes of a wrong word in a message */
 
 static const struct {
@@ -14,6 +17,7 @@ static const struct {
 } words[] = {
 	{ "", LEND_OFF },
 	{ "off", LEND_OFF },
+	{ "on", LEND_ON },
 	{ "report", LEND_REPORT },
 	{ "report,all", LEND_REPORT_ALL },
 };
@@ -31,36 +35,67 @@ bool lend_request_parse(const char *text, enum lend_request *out)
 	return false;
 }
 
-void lend_request_explain(const char *text, char out[LEND_TEXT_MAX])
+bool lend_factor_parse(const char *text, uint32_t *out)
+{
+	*out = FACTOR_DEFAULT;
+	if (!text || !*text)
+		return true;
+	if (text[0] < '0' + FACTOR_MIN || text[0] > '0' + FACTOR_MAX || text[1])
+		return false;
+	*out = (uint32_t)(text[0] - '0');
+	return true;
+}
+
+/* The beginning of a wrong word, in printable letters. */
+static void show(const char *text, char shown[SHOWN_MAX + 4])
 {
 	size_t len = strnlen(text, SHOWN_MAX + 1);
-	char shown[SHOWN_MAX + 4];
 	bool cut = len > SHOWN_MAX;
 
 	len = cut ? SHOWN_MAX : len;
 	for (size_t i = 0; i < len; i++)
 		shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
 	strcpy(shown + len, cut ? "..." : "");
+}
+
+void lend_request_explain(const char *text, char out[LEND_TEXT_MAX])
+{
+	char shown[SHOWN_MAX + 4];
+
+	show(text, shown);
 	snprintf(out, LEND_TEXT_MAX,
-		 LEND_ENV "=%s is not a value of " LEND_ENV ": use report, report,all or off",
+		 LEND_ENV "=%s is not a value of " LEND_ENV ": use on, report, report,all or off",
+		 shown);
+}
+
+void lend_factor_explain(const char *text, char out[LEND_TEXT_MAX])
+{
+	char shown[SHOWN_MAX + 4];
+
+	show(text, shown);
+	snprintf(out, LEND_TEXT_MAX,
+		 LEND_FACTOR_ENV "=%s is not a number of threads for each core: use 2 to 8",
 		 shown);
 }
 
 void lend_place_write(const struct lend_place *place, char out[LEND_TEXT_MAX])
 {
-	snprintf(out, LEND_TEXT_MAX, "%d:%u:%u:%u:%d", place->fd, place->slot,
-		 place->ranks, place->rank, place->reports);
+	snprintf(out, LEND_TEXT_MAX, "%d:%u:%u:%u:%u:%u:%u:%d", place->fd, place->slot,
+		 place->ranks, place->rank, place->cores, place->factor, place->mode,
+		 place->reports);
 }
 
 bool lend_place_read(const char *text, struct lend_place *out)
 {
 	int reports, end = -1;
+	unsigned int mode;
 
 	if (!text ||
-	    sscanf(text, "%d:%u:%u:%u:%d%n", &out->fd, &out->slot, &out->ranks,
-		   &out->rank, &reports, &end) != 5 ||
-	    end < 0 || text[end])
+	    sscanf(text, "%d:%u:%u:%u:%u:%u:%u:%d%n", &out->fd, &out->slot, &out->ranks,
+		   &out->rank, &out->cores, &out->factor, &mode, &reports, &end) != 8 ||
+	    end < 0 || text[end] || mode > LEND_NAPS)
 		return false;
+	out->mode = (enum lend_mode)mode;
 	out->reports = reports == 1;
 	return out->fd >= 0 && out->slot < out->ranks;
 }

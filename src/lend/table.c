@@ -14,25 +14,36 @@
 #define NS_PER_MS 1000000L
 #define NS_PER_S 1000000000L
 
+size_t lend_memory_size(uint32_t ranks, uint32_t cores)
+{
+	size_t size = lend_table_size(ranks);
+
+	return cores ? size + ledger_size(ranks, cores) + arrivals_size(ranks, LEND_GROUPS) : size;
+}
+
 /* A memory file of another size, or one that can still shrink, is not the table. */
-static bool is_table(int fd, uint32_t ranks)
+static bool is_table(int fd, size_t size)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_GROW) &&
-	       !fstat(fd, &st) && (size_t)st.st_size == lend_table_size(ranks);
+	       !fstat(fd, &st) && (size_t)st.st_size == size;
 }
 
 struct lend_table *lend_table_map(const struct lend_place *place)
 {
+	size_t size = lend_memory_size(place->ranks, place->cores);
 	void *at;
 
-	if (place->ranks > LEND_RANKS_MAX || !is_table(place->fd, place->ranks))
+	if (place->ranks > LEND_RANKS_MAX || place->cores > LEDGER_CORES_MAX ||
+	    !is_table(place->fd, size))
 		return NULL;
-	at = mmap(NULL, lend_table_size(place->ranks), PROT_READ | PROT_WRITE, MAP_SHARED,
-		  place->fd, 0);
-	close(place->fd);
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, place->fd, 0);
+	if (place->cores)
+		fcntl(place->fd, F_SETFD, FD_CLOEXEC);
+	else
+		close(place->fd);
 	return at == MAP_FAILED ? NULL : at;
 }
 

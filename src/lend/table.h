@@ -13,9 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lend/core/arrivals.h"
 #include "lend/facts.h"
 #include "lend/request.h"
 
+#define LEND_GROUPS 64 /* communicators with different members */
 #define LEND_RANKS_MAX 65536 /* of one node */
 
 struct lend_entry {
@@ -34,9 +36,12 @@ static inline size_t lend_table_size(uint32_t ranks)
 	return sizeof(struct lend_table) + (size_t)ranks * sizeof(struct lend_entry);
 }
 
+/* Bytes of the memory: entries and, unless `cores` is 0, ledger and arrivals behind them. */
+size_t lend_memory_size(uint32_t ranks, uint32_t cores);
 /*
- * Map the table of a place and close its descriptor. NULL if the descriptor is not that of
- * a table of this size: a program may have closed it, and opened something else.
+ * Map the table of a place, and close its descriptor or, if cores are lent, set it close-on-exec.
+ * NULL if the descriptor is not that of a table of this size: a program may have closed it,
+ * and opened something else.
  */
 struct lend_table *lend_table_map(const struct lend_place *place);
 void lend_table_enter(struct lend_table *table, uint32_t slot,

@@ -126,7 +126,7 @@ def test_preloads_of_the_user_stay(cluster):
 def test_unknown_word_ends_the_step_before_it_starts(cluster, tmp_path):
     env = {"PMI2X_LEND": "reprot"}
     result = cluster.srun("-N1", "-n1", "touch", tmp_path / "ran", env=env).failed()
-    result.says("PMI2X_LEND=reprot is not a value of PMI2X_LEND: use report, report,all or off")
+    result.says("PMI2X_LEND=reprot is not a value of PMI2X_LEND: use on, report, report,all or off")
     option = "--export=ALL,PMI2X_LEND=reprot"
     result = cluster.srun("-N1", "-n1", option, "touch", tmp_path / "ran").failed()
     result.says("PMI2X_LEND=reprot is not a value of PMI2X_LEND")

@@ -14,15 +14,20 @@
 #define LONG_MS 60000
 
 /* As the plugin makes it. */
-static int make_table(uint32_t ranks, bool sealed)
+static int make_memory(size_t size, bool sealed)
 {
-	int fd = memfd_create("table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create("table", MFD_ALLOW_SEALING);
 
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, (off_t)lend_table_size(ranks)), 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
 	if (sealed)
 		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
 	return fd;
+}
+
+static int make_table(uint32_t ranks, bool sealed)
+{
+	return make_memory(lend_table_size(ranks), sealed);
 }
 
 static struct lend_table *map(int fd, uint32_t ranks)
@@ -65,6 +70,20 @@ TEST(second_entry_of_a_slot_counts_once)
 	lend_table_enter(table, 1, &facts);
 	assert_int_equal(lend_table_collect(table, 2, 1, got), 1);
 	assert_int_equal(got[0].rank, 7);
+}
+
+TEST(descriptor_stays_open_until_an_exec_where_cores_are_lent)
+{
+	const uint32_t cores = 16;
+	int fd = make_memory(lend_memory_size(RANKS, cores), true), other = dup(fd);
+	const struct lend_place place = { .fd = fd, .ranks = RANKS, .cores = cores };
+	const struct lend_place plain = { .fd = other, .ranks = RANKS };
+
+	assert_non_null(lend_table_map(&place));
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_null(lend_table_map(&plain));
+	assert_null(lend_table_map(&(struct lend_place){ .fd = fd, .ranks = RANKS,
+							 .cores = UINT32_MAX }));
 }
 
 TEST(descriptor_of_something_else_is_rejected)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "lend/table.h"
@@ -15,29 +16,47 @@
 #include "preload_list.h"
 
 #define PRELOAD_ENV "LD_PRELOAD"
+#define DLB_ENV "DLB_ARGS"
 #define TABLE_FD 61 /* the lowest number in a task: above PMI_FD */
+
+/* A job's words. False: one of them is wrong, and `why` names it. */
+static bool read_words(const char *text, const char *factor, const char *dlb,
+		       struct lend_offer *o, char why[LEND_TEXT_MAX])
+{
+	if (!lend_request_parse(text, &o->request)) {
+		lend_request_explain(text, why);
+		return false;
+	}
+	if (!lend_factor_parse(factor, &o->factor)) {
+		lend_factor_explain(factor, why);
+		return false;
+	}
+	if (o->request == LEND_ON && dlb && *dlb) {
+		snprintf(why, LEND_TEXT_MAX, LEND_ENV "=on and " DLB_ENV " are both set, and both lend cores: unset one of them");
+		return false;
+	}
+	return true;
+}
 
 bool lend_offer_check(const struct log_hook *log)
 {
-	const char *text = getenv(LEND_ENV);
-	enum lend_request request;
+	struct lend_offer o;
 	char why[LEND_TEXT_MAX];
 
-	if (lend_request_parse(text, &request))
+	if (read_words(getenv(LEND_ENV), getenv(LEND_FACTOR_ENV), getenv(DLB_ENV), &o, why))
 		return true;
-	lend_request_explain(text, why);
 	log_error(log, "%s", why);
 	return false;
 }
 
 /* The size is sealed, so that no rank can take the memory from under another one. */
-static int make_table(uint32_t ranks)
+static int make_table(uint32_t ranks, uint32_t cores)
 {
 	int rc, fd = memfd_create("pmi2x-lend", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)lend_table_size(ranks)) ||
+	if (ftruncate(fd, (off_t)lend_memory_size(ranks, cores)) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		rc = -errno;
 		close(fd);
@@ -46,14 +65,15 @@ static int make_table(uint32_t ranks)
 	return fd;
 }
 
-/* 0, or -EINVAL about an unknown word. A site that forbids it leaves LEND_OFF. */
-static int read_request(struct lend_offer *o, bool allowed, const char *text,
+/* 0, or -EINVAL about a wrong word. A site that forbids it leaves LEND_OFF. */
+static int read_request(struct lend_offer *o, bool allowed, char **env,
 			const struct log_hook *notes, char *why, size_t size)
 {
 	char explained[LEND_TEXT_MAX];
 
-	if (!lend_request_parse(text, &o->request)) {
-		lend_request_explain(text, explained);
+	if (!read_words(getenvp(env, LEND_ENV), getenvp(env, LEND_FACTOR_ENV),
+			getenvp(env, DLB_ENV), o, explained)) {
+		o->request = LEND_OFF;
 		snprintf(why, size, "%s", explained);
 		return -EINVAL;
 	}
@@ -64,13 +84,27 @@ static int read_request(struct lend_offer *o, bool allowed, const char *text,
 	return 0;
 }
 
+/* Cores of the node that can be lent. */
+static uint32_t count_cores(const struct lend_offer *o, const struct log_hook *notes)
+{
+	int cores = get_nprocs_conf();
+
+	if (o->request != LEND_ON)
+		return 0;
+	if (o->ranks <= LEDGER_RANKS_MAX && cores > 0 && cores <= LEDGER_CORES_MAX)
+		return (uint32_t)cores;
+	log_error(notes, LEND_ENV " has no effect: the step has more than %d ranks on a node",
+		  LEDGER_RANKS_MAX);
+	return 0;
+}
+
 int lend_offer_make(struct lend_offer *o, bool allowed, char **env, uint32_t ranks,
 		    const struct log_hook *notes, char *why, size_t size)
 {
 	int rc;
 
 	o->ranks = ranks;
-	rc = read_request(o, allowed, getenvp(env, LEND_ENV), notes, why, size);
+	rc = read_request(o, allowed, env, notes, why, size);
 	if (rc || o->request == LEND_OFF)
 		return rc;
 	if (access(LEND_LIBRARY, R_OK)) {
@@ -78,7 +112,8 @@ int lend_offer_make(struct lend_offer *o, bool allowed, char **env, uint32_t ran
 		snprintf(why, size, "%s, which " LEND_ENV " needs: %s: install pmi2x there with the plugin, or unset " LEND_ENV,
 			 LEND_LIBRARY, strerror(-rc));
 	} else {
-		o->table = make_table(ranks);
+		o->cores = count_cores(o, notes);
+		o->table = make_table(ranks, o->cores);
 		rc = o->table < 0 ? o->table : 0;
 		if (rc)
 			snprintf(why, size, "no shared memory for " LEND_ENV ": %s: unset it",
@@ -114,17 +149,31 @@ static int remove_outer(char ***env)
 	return set_preload(env, preload_list_without(list, LEND_LIBRARY));
 }
 
+/* Threads of OpenMP that wait must leave their cores. */
+static void set_waits(char ***env)
+{
+	if (!getenvp(*env, "OMP_WAIT_POLICY"))
+		env_array_overwrite(env, "OMP_WAIT_POLICY", "passive");
+	if (!getenvp(*env, "KMP_BLOCKTIME"))
+		env_array_overwrite(env, "KMP_BLOCKTIME", "0");
+}
+
 int lend_offer_set_env(const struct lend_offer *o, uint32_t rank, uint32_t slot,
 		       uint32_t position, char ***env)
 {
 	struct lend_place place = {
 		.slot = slot, .ranks = o->ranks, .rank = rank,
-		.reports = !slot && (!position || o->request == LEND_REPORT_ALL),
+		.cores = o->cores, .factor = o->factor,
+		.mode = o->cores ? LEND_CORES : LEND_NOTHING,
+		.reports = !slot && (!position || o->request == LEND_REPORT_ALL) &&
+			   (o->cores || o->request != LEND_ON),
 	};
 	char text[LEND_TEXT_MAX];
 
 	if (o->request == LEND_OFF)
 		return remove_outer(env);
+	if (o->cores)
+		set_waits(env);
 	place.fd = fcntl(o->table, F_DUPFD, TABLE_FD);
 	if (place.fd < 0)
 		return -errno;

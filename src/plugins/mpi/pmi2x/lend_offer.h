@@ -17,9 +17,11 @@ struct lend_offer {
 	enum lend_request request; /* LEND_OFF: the step gets nothing */
 	int table;      /* shared memory; slurmstepd never maps it. Unless LEND_OFF. */
 	uint32_t ranks; /* of this node */
+	uint32_t cores; /* of this node, with LEND_ON; otherwise 0 */
+	uint32_t factor;
 };
 
-/* srun's half: true if PMI2X_LEND has a known word; otherwise srun reports the word. */
+/* srun's half: false, with an error, if PMI2X_LEND or its factor is wrong. */
 bool lend_offer_check(const struct log_hook *log);
 
 /*

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/*
+ * mpi-lend CASE: two ranks with OpenMP under PMI2X_LEND=on, each bound to the core of its
+ * number. A rank that expects something polls until it is so, 30 seconds at most.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <omp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LONG_S 30
+#define BIG (8 << 20)
+#define ROUNDS 5
+#define STOP_US 1500000 /* longer than a rank waits for arrivals */
+
+static int rank, ranks;
+
+static bool team_is_on(int core)
+{
+	int seen = 0;
+
+#pragma omp parallel reduction(+ : seen)
+	{
+		for (volatile int i = 0; i < 100000; i++)
+			;
+		seen += sched_getcpu() == core;
+	}
+	return seen > 0;
+}
+
+/* Compute until a thread of the team runs on the core of the other rank, or none does. */
+static void expect_on_other(bool wanted)
+{
+	double end = MPI_Wtime() + LONG_S;
+
+	while (team_is_on(!rank) != wanted)
+		if (MPI_Wtime() > end) {
+			printf("rank %d: still %s core %d\n", rank, wanted ? "not on" : "on", !rank);
+			fflush(stdout);
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		}
+}
+
+/* No rank waits before both of them are on their own cores: a rank that waits lends again. */
+static void both_leave(void)
+{
+	MPI_Request requests[2];
+	int token, done = 0;
+
+	PMPI_Irecv(&token, 1, MPI_INT, !rank, 2, MPI_COMM_WORLD, &requests[0]);
+	expect_on_other(false);
+	PMPI_Isend(&rank, 1, MPI_INT, !rank, 2, MPI_COMM_WORLD, &requests[1]);
+	while (!done) {
+		team_is_on(!rank);
+		PMPI_Test(&requests[0], &done, MPI_STATUS_IGNORE);
+	}
+	PMPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+}
+
+/* A receive is waited for without a limit, unlike arrivals. */
+static void wait_in_receive(int waits)
+{
+	int token;
+
+	if (rank == waits) {
+		MPI_Recv(&token, 1, MPI_INT, !rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		return;
+	}
+	expect_on_other(true);
+	MPI_Send(&rank, 1, MPI_INT, waits, 3, MPI_COMM_WORLD);
+}
+
+static void barrier(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void test_moves(void)
+{
+	for (int waits = 0; waits < 2; waits++) {
+		wait_in_receive(waits);
+		both_leave();
+	}
+}
+
+/* Counted arrivals: the first second of a wait lends, so this needs a machine that is not slow. */
+static void test_barrier(void)
+{
+	for (int round = 0; round < ROUNDS; round++)
+		barrier();
+	if (!rank)
+		expect_on_other(true);
+	barrier();
+	both_leave();
+}
+
+/* A large message is under way in a barrier, and the receiver is late. */
+static void test_isend(void)
+{
+	char *data = calloc(1, BIG);
+	MPI_Request request;
+
+	for (int round = 1; round <= ROUNDS; round++) {
+		if (!rank) {
+			memset(data, round, BIG);
+			MPI_Isend(data, BIG, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+			barrier();
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			continue;
+		}
+		usleep(50000);
+		MPI_Recv(data, BIG, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		barrier();
+		if (data[BIG - 1] != round)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	free(data);
+}
+
+static void test_communicators(void)
+{
+	double in = rank, out, sum = ranks * (ranks - 1) / 2.;
+	MPI_Request requests[2];
+	MPI_Status statuses[2];
+	MPI_Comm copy;
+	int index;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &copy);
+		MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, copy);
+		if (out != sum)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		MPI_Irecv(&out, 1, MPI_DOUBLE, !rank, 1, MPI_COMM_WORLD, &requests[0]);
+		MPI_Isend(&in, 1, MPI_DOUBLE, !rank, 1, MPI_COMM_WORLD, &requests[1]);
+		MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+		MPI_Waitall(2, requests, statuses);
+		if (out != !rank)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		MPI_Comm_free(&copy);
+	}
+}
+
+/* The process of rank 1 goes on as another program, which holds no lock. */
+static void test_exec(void)
+{
+	int first = getpid();
+	char option[32];
+
+	MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	snprintf(option, sizeof(option), "--pid=%d", first);
+	if (rank)
+		execlp("tail", "tail", option, "-f", "/dev/null", NULL);
+	expect_on_other(true);
+	printf("rank 0 uses core 1\n");
+	fflush(stdout);
+	kill(getpid(), SIGKILL);
+}
+
+/* A child of fork runs on all cores of its rank, and takes no part. */
+static void test_fork(void)
+{
+	int status = 0;
+
+	wait_in_receive(1);
+	if (!rank && !fork())
+		_exit(sched_getcpu() == rank ? 0 : 1);
+	if (!rank && (wait(&status) < 0 || status))
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	both_leave();
+}
+
+static void test_stop(void)
+{
+	pid_t self = getpid();
+
+	if (rank && !fork()) {
+		kill(self, SIGSTOP);
+		usleep(STOP_US);
+		kill(self, SIGCONT);
+		_exit(0);
+	}
+	for (int i = 0; i < ROUNDS; i++)
+		barrier();
+}
+
+/* Rank 1 writes over the ledger, in any order with what rank 0 does there. */
+static void test_scribble(void)
+{
+	unsigned int seed = 1, *memory = NULL;
+	unsigned long begin, end = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "pmi2x-lend (deleted)") &&
+		    sscanf(line, "%lx-%lx", &begin, &end) == 2)
+			memory = (unsigned int *)begin;
+	if (!memory)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	for (int i = 0; i < 2000; i++) {
+		if (rank)
+			memory[(unsigned int)rand_r(&seed) % ((end - begin) / sizeof(*memory))] =
+				(unsigned int)rand_r(&seed) & 3;
+		if (!(i % 100))
+			team_is_on(0);
+		if (!(i % 500))
+			barrier();
+	}
+}
+
+/* Calls of rank 1 that are not counted: rank 0 stops counting, too. */
+static void test_uncounted(void)
+{
+	for (int i = 0; i < 100; i++)
+		if (rank)
+			PMPI_Barrier(MPI_COMM_WORLD);
+		else
+			barrier();
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "moves", test_moves },     { "barrier", test_barrier },
+	{ "isend", test_isend },
+	{ "communicators", test_communicators },
+	{ "exec", test_exec },       { "fork", test_fork },
+	{ "stop", test_stop },       { "scribble", test_scribble },
+	{ "uncounted", test_uncounted },
+};
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (argc > 1 && !strcmp(argv[1], cases[i].name))
+			cases[i].run();
+	printf("rank %d threads %d ok\n", rank, omp_get_max_threads());
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PMI2X_LEND=on: which rank's threads use which core, and programs that go wrong."""
+
+import os
+
+import pytest
+
+from test_config import configured  # noqa: F401
+
+ON = {"PMI2X_LEND": "on", "OMP_NUM_THREADS": "1"}
+BIND = 'exec taskset -c $SLURM_LOCALID "$0" "$@"'
+
+pytestmark = [
+    pytest.mark.usefixtures("only_pmi2x"),
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU only"),
+]
+
+
+@pytest.fixture(scope="session")
+def lender(compile_program):
+    return compile_program("programs/mpi-lend.c", "mpicc.mpich", "-fopenmp")
+
+
+def run(cluster, program, case, **env):
+    """Two ranks on a node, each bound to the core of its number."""
+    command = ["sh", "-c", BIND, program, case]
+    return cluster.srun("-N1", "-n2", *command, env={**ON, **env})
+
+
+def in_order(result):
+    assert not result.stderr, result
+    return sorted(result.ok().lines)
+
+
+def ok(threads):
+    return [f"rank {rank} threads {threads} ok" for rank in range(2)]
+
+
+@pytest.mark.parametrize("case", ["moves", "barrier", "isend", "communicators", "fork", "stop", "scribble",
+                                  "uncounted"])  # fmt: skip
+def test_program_ends_well(cluster, lender, case):
+    """moves: who is on which core, when. The others end, with right results."""
+    assert in_order(run(cluster, lender, case)) == ok(2)
+
+
+def test_cores_of_a_process_that_has_called_exec_are_used(cluster, lender):
+    assert "rank 0 uses core 1" in run(cluster, lender, "exec").stdout
+
+
+def test_factor_is_threads_for_each_core(cluster, lender):
+    assert in_order(run(cluster, lender, "moves", PMI2X_LEND_FACTOR="4")) == ok(4)
+
+
+@pytest.mark.parametrize("name,value", [("OMP_PROC_BIND", "true"), ("OMP_DYNAMIC", "true"),
+                                        ("OMP_THREAD_LIMIT", "1")])  # fmt: skip
+def test_program_with_its_own_binding_keeps_its_threads(cluster, lender, name, value):
+    result = run(cluster, lender, "isend", **{name: value})
+    assert sorted(result.ok().lines) == ok(1)
+    assert result.stderr == f"PMI2X_LEND: rank 0 uses no cores of others: {name}\n"
+
+
+def test_ranks_that_share_cores_lend_nothing(cluster, lender):
+    result = cluster.srun("-N1", "-n2", lender, "isend", env=ON)
+    assert sorted(result.ok().lines) == ok(1)
+    assert "shares cores with another rank" in result.stderr
+
+
+def test_single_rank_lends_nothing(cluster, lender):
+    result = cluster.srun("-N2", "-n2", lender, "communicators", env=ON)
+    assert sorted(result.ok().lines) == ok(1)
+    assert result.stderr.count("there is no other rank on its node") == 1, result
+
+
+def test_wrong_factor_ends_the_step_before_it_starts(cluster, tmp_path):
+    env = {**ON, "PMI2X_LEND_FACTOR": "9"}
+    result = cluster.srun("-N1", "-n1", "touch", tmp_path / "ran", env=env).failed()
+    result.says("PMI2X_LEND_FACTOR=9 is not a number of threads for each core: use 2 to 8")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_dlb_is_named(cluster, tmp_path):
+    env = {**ON, "DLB_ARGS": "--lewi"}
+    result = cluster.srun("-N1", "-n1", "touch", tmp_path / "ran", env=env).failed()
+    result.says("PMI2X_LEND=on and DLB_ARGS are both set")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_site_forbids_lending(configured, lender):  # noqa: F811
+    cluster = configured("Pmi2xLend=no\n", nodes=1)
+    result = run(cluster, lender, "isend")
+    assert sorted(result.ok().lines) == ok(1)
+    result.says("PMI2X_LEND has no effect: Pmi2xLend=no in mpi.conf forbids it")
+
+
+def test_waits_of_openmp_are_passive_unless_the_user_has_set_them(cluster):
+    script = "echo $OMP_WAIT_POLICY $KMP_BLOCKTIME"
+    for env, expected in ({}, "passive 0"), ({"OMP_WAIT_POLICY": "active"}, "active 0"):
+        result = cluster.srun("-N1", "-n1", "sh", "-c", script, env={**ON, **env}).ok()
+        assert result.lines == [expected]
