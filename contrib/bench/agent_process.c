@@ -41,17 +41,30 @@ static bool is_one_of(const char *pid, const char *program, const char *jobid,
 	       (!node || !strcmp(argument(line, len, NODE_ARGUMENT), node));
 }
 
-pid_t agent_process(const char *program, const char *jobid, const char *node)
+static unsigned find(const char *program, const char *jobid, const char *node, pid_t *pids,
+		     unsigned room)
 {
 	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	pid_t pid = 0;
+	const struct dirent *entry;
+	unsigned n = 0;
 
-	while (proc && !pid && (entry = readdir(proc)))
+	while (proc && n < room && (entry = readdir(proc)))
 		if (atoi(entry->d_name) > 0 &&
 		    is_one_of(entry->d_name, program, jobid, node))
-			pid = atoi(entry->d_name);
+			pids[n++] = atoi(entry->d_name);
 	if (proc)
 		closedir(proc);
-	return pid;
+	return n;
+}
+
+pid_t agent_process(const char *program, const char *jobid, const char *node)
+{
+	pid_t pid;
+
+	return find(program, jobid, node, &pid, 1) ? pid : 0;
+}
+
+unsigned agent_processes(const char *program, const char *jobid, pid_t *pids, unsigned room)
+{
+	return find(program, jobid, NULL, pids, room);
 }

@@ -18,11 +18,21 @@ contrib_bench_floor_SOURCES = \
 contrib_bench_floor_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_floor_LDADD = libcoll.la libutil.la
 
+# These files serve ranks of several benchmarks.
+bench_shared = contrib/bench/agent_process.c contrib/bench/agent_process.h \
+	contrib/bench/bench_meet.c contrib/bench/bench_rank.h
+
 # A rank of pmi2x bench collectives loads its PMI client at run time.
-bench_rank = $(files_contrib_bench) contrib/bench/bench_pmi1.c
+bench_rank = $(files_contrib_bench) contrib/bench/bench_pmi1.c $(bench_shared)
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = libutil.la -ldl
+
+# A rank of pmi2x bench store.
+pkglibexec_PROGRAMS += contrib/bench/store-rank
+contrib_bench_store_rank_SOURCES = $(bench_shared) contrib/bench/store-rank.c \
+	contrib/bench/tcp_store.c contrib/bench/tcp_store.h
+contrib_bench_store_rank_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 
 # The PMI no-op of pmi2x bench launch.
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-noop
@@ -116,6 +126,7 @@ clean-bench:
 
 # pmi2x bench collectives, launch and dvm; src/tools/local.mk installs the programs.
 dist_man_MANS += contrib/bench/pmi2x-bench-collectives.1 contrib/bench/pmi2x-bench-dvm.1 \
+	contrib/bench/pmi2x-bench-store.1 \
 	contrib/bench/pmi2x-dvm-plot.1 \
 	contrib/bench/pmi2x-bench-launch.1 contrib/bench/pmi2x-bench-ring.1
 benchdir = $(modulesdir)/pmi2x_bench

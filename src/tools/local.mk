@@ -25,6 +25,7 @@ python_programs = src/tools/pmi2x
 python_verbs = contrib/bench/pmi2x-bench-collectives contrib/bench/pmi2x-bench-dvm \
 	contrib/bench/pmi2x-dvm-plot \
 	contrib/bench/pmi2x-bench-launch contrib/bench/pmi2x-bench-lookup \
+	contrib/bench/pmi2x-bench-store \
 	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
 	contrib/sim/pmi2x-sim-validate src/tools/pmi2x-check src/tools/pmi2x-trace \
 	src/tools/pmi2x-why

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x bench collectives: what it measures, and what it refuses before anything starts."""
 
+import collections
 import io
 import pathlib
 import resource
@@ -374,3 +375,21 @@ def test_notes_of_several_files(tmp_path):
     notes = record.read(paths)[1]
     assert notes["fence"] == {"machine": "m", "command": "a\nc"}
     assert notes["ring"] == {"machine": "m", "command": "b"}
+
+
+# ---- pmi2x bench store ----
+
+
+def test_store_measures_each_round(prefix, tmp_path):
+    path = tmp_path / "store.csv"
+    program = prefix / "libexec" / "pmi2x" / "pmi2x-bench-store"
+    argv = ["-q", "--op", "all,one,barrier,sync,true", "--peers", "store,sync,file,none,pmi2x",
+            "--nodes", 2, "--ranks-per-node", 2, "--rounds", 2, "--repeats", 1]
+    result = run([program, *argv, "--csv", path], timeout=300).ok()
+    assert result.stderr == "", result
+    found = read_csv(path)
+    rounds = {("all", "store"): 2, ("one", "store"): 2, ("barrier", "store"): 2,
+              ("sync", "sync"): 2, ("sync", "file"): 2, ("true", "none"): 1,
+              ("true", "pmi2x"): 1}
+    assert collections.Counter((row["op"], row["peer"]) for row in found) == rounds
+    assert all(float(row["server_cpu_seconds"]) > 0 for row in found if row["peer"] == "store")
