@@ -16,11 +16,16 @@ contrib_libpmi2x_libclient_la_SOURCES = $(files_contrib_libpmi2x) \
 	src/common/libshm/records.c \
 	src/common/libshm/region_map.c \
 	src/common/libshm/region_reader.c \
+	src/common/libstore/request.c \
+	src/common/libstore/store_msg.c \
 	src/common/libutil/array.c \
 	src/common/libutil/budget.c \
 	src/common/libutil/buf.c \
+	src/common/libutil/coder.c \
 	src/common/libutil/decimal.c \
-	src/common/libutil/log.c
+	src/common/libutil/log.c \
+	src/common/libutil/pack.c \
+	src/common/libutil/payload.c
 contrib_libpmi2x_libclient_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -pthread
 
 pmi2x_link = -version-info 0:0:0 -pthread -Wl,--no-undefined

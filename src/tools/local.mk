@@ -8,11 +8,9 @@ src_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la libutil.la
 dist_man_MANS += src/tools/pmi2x-probe.1
 
 bin_PROGRAMS += src/tools/sync/pmi2x-sync
-src_tools_sync_pmi2x_sync_SOURCES = \
-	src/tools/sync/pmi2x-sync.c \
-	src/tools/sync/sync_client.c src/tools/sync/sync_client.h
-src_tools_sync_pmi2x_sync_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) -I$(srcdir)/src/tools
-src_tools_sync_pmi2x_sync_LDADD = libstore.la libcoll.la libutil.la
+src_tools_sync_pmi2x_sync_SOURCES = src/tools/sync/pmi2x-sync.c
+# One file, which can be copied into an image.
+src_tools_sync_pmi2x_sync_LDADD = contrib/libpmi2x/libclient.la
 dist_man_MANS += src/tools/pmi2x-sync.1
 syncdir = $(pkgdatadir)/python
 dist_sync_DATA = src/tools/sync/pmi2x_sync.py

@@ -382,3 +382,41 @@ def test_job_of_a_task_does_not_act_for_the_task(sync, prefix):
 def test_without_pmi2x_it_says_which_option_to_add(srun, prefix, only_pmi2x):
     result = srun("-n1", f"{prefix}/bin/pmi2x-sync", "barrier", mpi="none")
     result.failed().says("start it with srun --mpi=pmi2x")
+
+
+@pytest.fixture
+def calls(compile_program, prefix, only_pmi2x):
+    """programs/mpi-sync.c with libpmi2x, for an MPI or without one."""
+
+    def build(compiler, *flags):
+        library = prefix / "lib"
+        return compile_program(
+            "programs/mpi-sync.c", compiler, *flags, f"-I{prefix}/include/pmi2x",
+            f"-L{library}", f"-Wl,-rpath,{library}", "-lpmi2x",
+        )
+
+    return build
+
+
+PHASES = [f"{phase} elected one" for phase in ("after", "before", "beside")]
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "mpicc.mpich", "mpicc.openmpi"])
+def test_calls_of_libpmi2x(srun, calls, compiler):
+    """Before, beside and after MPI, in a child of fork, and with arguments that are wrong."""
+    program = calls(compiler, *(["-DNO_MPI"] if compiler == "gcc" else []))
+    assert sorted(srun(*STEP, program).ok().lines) == PHASES
+
+
+def test_calls_of_libpmi2x_name_what_is_missing(srun, calls):
+    program = calls("gcc", "-DNO_MPI")
+    late = srun(*STEP, program, "late").ok().stdout
+    assert "\ntimed out after 0.1 s: missing: rank" in late, late
+    assert "\ntimed out after 0.1 s: missing: key never\n" in late, late
+    gone = srun(*STEP, program, "gone").ok().stdout
+    assert re.search(r"^.*rank 1 \(node n1\) .*exit code 0 and is not in it", gone, re.M), gone
+
+
+def test_calls_of_libpmi2x_without_a_step(srun, calls):
+    result = srun("-n1", calls("gcc", "-DNO_MPI"), mpi="none").failed()
+    assert "error 1: this process is not in a step of pmi2x" in result.stdout, result

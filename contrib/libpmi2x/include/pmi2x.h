@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Additions of libpmi2x to PMI-1 (pmi.h) and PMI-2 (pmi2.h). They work in a session that
- * PMI2_Init or PMI_Init has started.
+ * PMI2_Init or PMI_Init has started; PMIX_Sync_* at the end of this file need none.
  *
  * PMIX_Ring, PMIX_Allgather, PMIX_Iallgather, PMIX_KVS_Ifence and PMIX_Wait
  * follow "Enhancing Startup Performance of Parallel Applications with SLURM"
@@ -194,6 +194,72 @@ int PMI2_Iallgather_wait(void *buf); /* the caller's N * 1,024 bytes */
 int PMI2_SHMEM_Iallgather(const char value[]);
 /* *buf: the library's, read-only, until the next of its kind or finalize. */
 int PMI2_SHMEM_Iallgather_wait(void **buf);
+
+/* ---- keys and meetings of the step, without a session ---- */
+
+/*
+ * A connection with the store of the step, as pmi2x-sync(1) and its Python module have it.
+ * It needs no session: it works before init, beside MPI, after finalize, and in several
+ * processes of a rank. One thread at a time may use a connection, and a child of fork
+ * needs one of its own: PMI2_ERR_INIT.
+ *
+ * All return 0 or an error code; PMIX_Sync_error has a line about the last one.
+ * PMI2_ERR_INIT: this process is in no step of pmi2x, or the connection has been lost.
+ * PMI2_ERR_INVALID_ARG: a null pointer, or a key or value that is too long.
+ * PMI2X_ERR_TIMEOUT: the line names the missing ranks or keys.
+ * PMI2_ERR_OTHER: a rank that has ended can never come, or a limit is reached: the line says it.
+ * PMI2_FAIL: the agent of the node has gone. PMI2_ERR_NOMEM.
+ */
+typedef struct pmix_sync PMIX_Sync;
+
+#define PMI2X_ERR_TIMEOUT 124 /* the exit status of pmi2x-sync */
+#define PMI2X_SYNC_NODE 1     /* flag: among the tasks of this node, not of the step */
+#define PMI2X_SYNC_WAIT 2     /* flag of PMIX_Sync_get */
+
+/* Bytes that were read, with a NUL behind them. */
+typedef struct {
+	const void *data;
+	size_t len;
+} PMIX_Sync_value;
+
+/*
+ * *sync is to be closed also after an error, so that PMIX_Sync_error can say what it was. NULL:
+ * PMI2_ERR_NOMEM.
+ */
+int PMIX_Sync_open(PMIX_Sync **sync);
+int PMIX_Sync_close(PMIX_Sync *sync); /* NULL is allowed */
+/* Static until the next call with `sync`; empty: no error. */
+const char *PMIX_Sync_error(const PMIX_Sync *sync);
+/* The rank of this process in the step, and the step's size. */
+int PMIX_Sync_rank(PMIX_Sync *sync, int *rank, int *size);
+/*
+ * How long each later call may wait, in milliseconds; -1, as at first: without limit. A call
+ * that is late is withdrawn: its rank is not in the barrier any more.
+ */
+int PMIX_Sync_timeout(PMIX_Sync *sync, int64_t timeout_ms);
+
+/* Wait until all tasks are in the barrier. `name` may be NULL: "default". */
+int PMIX_Sync_barrier(PMIX_Sync *sync, const char *name, int flags);
+/*
+ * The values of all tasks, in the order of their ranks. *values is one block of memory, for
+ * free(). The values have at most 256 MiB together.
+ */
+int PMIX_Sync_allgather(PMIX_Sync *sync, const char *name, const void *value, size_t len,
+			int flags, PMIX_Sync_value **values, int *n);
+/* *elected is 1 in one task, that which has asked first, and 0 in the others. */
+int PMIX_Sync_elect(PMIX_Sync *sync, const char *name, int flags, int *elected);
+
+/* Set a key of up to 8 KiB to a value of up to 8 MiB. */
+int PMIX_Sync_put(PMIX_Sync *sync, const char *key, const void *value, size_t len, int flags);
+/*
+ * The value of a key, one block of memory for free(). PMI2_ERR_INVALID_KEY: it does not
+ * exist. With PMI2X_SYNC_WAIT the call waits until the key exists.
+ */
+int PMIX_Sync_get(PMIX_Sync *sync, const char *key, int flags, PMIX_Sync_value **value);
+/* Wait until all of `n` keys exist. */
+int PMIX_Sync_wait(PMIX_Sync *sync, const char *const keys[], int n, int flags);
+/* Add to a key, which is 0 before it exists; *sum is its new value. */
+int PMIX_Sync_add(PMIX_Sync *sync, const char *key, int64_t number, int flags, int64_t *sum);
 
 #ifdef __cplusplus
 }

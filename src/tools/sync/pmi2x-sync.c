@@ -2,23 +2,24 @@
 /* pmi2x-sync: barriers, keys and gathers for the tasks of a step, from a shell. */
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "libstore/request.h"
+#include "libutil/buf.h"
+#include "pmi2.h"
 #include "pmi2x-build.h"
-#include "sync/sync_client.h"
+#include "pmi2x.h"
 
 #define EXIT_NO 1        /* the key does not exist; another task was elected */
 #define EXIT_USAGE 2
 #define EXIT_FAILED 3    /* it cannot be done */
 #define EXIT_TIMEOUT 124 /* as of timeout(1) */
+#define VALUE_MAX ((size_t)8 << 20)
 #define LINE_VALUE_MAX 4096 /* bytes of a value that is printed as a line */
 #define READ_BYTES 65536
-#define ELECT "elect\001" /* before the name: no key of a user */
-#define TIMEOUT_MAX 1e9
+#define TIMEOUT_MAX 1e9 /* seconds */
 
 static const char usage[] =
 "usage: pmi2x-sync barrier [NAME]            wait for all tasks of the step\n"
@@ -38,13 +39,12 @@ static const char usage[] =
 "  -h, --help\n";
 
 struct command {
-	struct sync_client client;
+	PMIX_Sync *step;
 	const char *verb;
 	char **words; /* behind the verb */
 	int nwords;
-	bool node, wait;
-	double timeout; /* seconds; negative: none */
-	int64_t until;
+	int flags;
+	int64_t timeout_ms;
 };
 
 /* ---- errors ---- */
@@ -61,114 +61,41 @@ static int misused(const char *why)
 	return EXIT_USAGE;
 }
 
-static int broken(const char *verb, int rc)
+/* The exit status for a code of PMIX_Sync_*; `name` is of a barrier, or empty. */
+static int end_named(const struct command *c, int code, const char *name)
 {
-	return complain(verb, rc == -EPIPE ?
-			"lost the agent of this node: the step is ending" : strerror(-rc));
-}
-
-/* ---- asking ---- */
-
-static struct store_bytes bytes_of(const char *text)
-{
-	return (struct store_bytes){ text, strlen(text) };
-}
-
-static struct store_request request(const struct command *c, enum store_op op,
-				    const struct store_bytes *keys, uint32_t n)
-{
-	return (struct store_request){
-		.op = op, .local = c->node, .keys = keys, .nkeys = n,
-	};
-}
-
-/* An exit status; 0: the answer is to be freed. -ETIMEDOUT: there is none yet. */
-static int ask(struct command *c, const struct store_request *rq, struct store_msg *answer)
-{
-	const char *why = request_check(rq);
-	int rc;
-
-	if (why)
-		return complain(c->verb, why);
-	rc = sync_ask(&c->client, rq, c->until, answer);
-	if (rc)
-		return rc == -ETIMEDOUT ? rc : broken(c->verb, rc);
-	if (!answer->answer.status)
+	if (code == PMI2_SUCCESS)
 		return 0;
-	rc = complain(c->verb, answer->text);
-	sync_free(answer);
-	return rc;
+	if (code == PMI2X_ERR_TIMEOUT && *name)
+		fprintf(stderr, "pmi2x-sync: %s %s: %s\n", c->verb, name,
+			PMIX_Sync_error(c->step));
+	else
+		complain(c->verb, PMIX_Sync_error(c->step));
+	return code == PMI2X_ERR_TIMEOUT ? EXIT_TIMEOUT :
+	       code == PMI2_ERR_INVALID_KEY ? EXIT_NO : EXIT_FAILED;
 }
 
-/* Ask in a moment; what comes is for a message only. */
-static bool ask_more(struct command *c, const struct store_request *rq, struct store_msg *answer)
+static int end(const struct command *c, int code)
 {
-	c->until = sync_now() + 1000;
-	return !sync_ask(&c->client, rq, c->until, answer);
-}
-
-static int late(const struct command *c, const char *name, const char *missing)
-{
-	fprintf(stderr, "pmi2x-sync: %s%s%s: timed out after %g s%s%s\n", c->verb,
-		*name ? " " : "", name, c->timeout, *missing ? ": missing: " : "", missing);
-	return EXIT_TIMEOUT;
-}
-
-static int late_meeting(struct command *c, const char *name, bool gather)
-{
-	const struct store_bytes key = bytes_of(name);
-	struct store_request rq = request(c, STORE_MISSING, &key, 1);
-	struct store_msg answer;
-	int rc;
-
-	rq.gather = gather;
-	if (!ask_more(c, &rq, &answer))
-		return late(c, name, "");
-	rc = late(c, name, answer.text);
-	sync_free(&answer);
-	return rc;
-}
-
-static int late_keys(struct command *c, const struct store_bytes *keys, uint32_t n)
-{
-	char missing[STORE_TEXT_MAX] = "";
-	size_t used = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct store_request rq = request(c, STORE_CHECK, &keys[i], 1);
-		struct store_msg answer;
-		bool exists = true;
-
-		if (ask_more(c, &rq, &answer)) {
-			exists = answer.answer.number;
-			sync_free(&answer);
-		}
-		if (!exists && used < sizeof(missing))
-			used += (size_t)snprintf(missing + used, sizeof(missing) - used,
-						 "%s%s", used ? ", " : "key ",
-						 (const char *)keys[i].data);
-	}
-	return late(c, "", missing);
+	return end_named(c, code, "");
 }
 
 /* ---- output ---- */
 
-static bool is_line(const struct payload *p)
+static bool is_line(const PMIX_Sync_value *v)
 {
-	for (size_t i = 0; i < p->len; i++)
-		if (p->data[i] < ' ' && p->data[i] != '\t')
+	const unsigned char *bytes = v->data;
+
+	for (size_t i = 0; i < v->len; i++)
+		if (bytes[i] < ' ' && bytes[i] != '\t')
 			return false;
-	return p->len <= LINE_VALUE_MAX;
+	return v->len <= LINE_VALUE_MAX;
 }
 
-/* A line of text gets its end; other bytes are printed as they are. */
-static int print_value(const struct payload *p)
+static void print_bytes(const PMIX_Sync_value *v)
 {
-	if (p->len)
-		fwrite(p->data, 1, p->len, stdout);
-	if (is_line(p))
-		putchar('\n');
-	return 0;
+	if (v->len)
+		fwrite(v->data, 1, v->len, stdout);
 }
 
 static int flushed(int rc)
@@ -180,60 +107,27 @@ static int flushed(int rc)
 
 /* ---- verbs ---- */
 
-static int meet(struct command *c, const char *name, const char *value)
-{
-	const struct store_bytes key = bytes_of(name);
-	struct store_request rq = request(c, STORE_MEET, &key, 1);
-	struct store_msg answer;
-	int rc;
-
-	rq.gather = value != NULL;
-	if (value)
-		rq.value = bytes_of(value);
-	rc = ask(c, &rq, &answer);
-	if (rc == -ETIMEDOUT)
-		return late_meeting(c, name, value != NULL);
-	if (rc)
-		return rc;
-	for (uint32_t i = 0; i < answer.answer.nvalues; i++) {
-		const struct payload *p = answer.answer.values[i];
-
-		if (p && p->len)
-			fwrite(p->data, 1, p->len, stdout);
-		putchar('\n');
-	}
-	sync_free(&answer);
-	return flushed(0);
-}
-
 static int do_barrier(struct command *c)
 {
-	return meet(c, c->nwords ? c->words[0] : "default", NULL);
+	const char *name = c->nwords ? c->words[0] : "default";
+
+	return end_named(c, PMIX_Sync_barrier(c->step, name, c->flags), name);
 }
 
 static int do_allgather(struct command *c)
 {
-	return meet(c, "default", c->words[0]);
-}
+	PMIX_Sync_value *values;
+	int n, rc = PMIX_Sync_allgather(c->step, "default", c->words[0], strlen(c->words[0]),
+					c->flags, &values, &n);
 
-static int simple(struct command *c, const struct store_request *rq, struct store_msg *answer)
-{
-	int rc = ask(c, rq, answer);
-
-	return rc == -ETIMEDOUT ? late(c, "", "") : rc;
-}
-
-static int put(struct command *c, struct store_bytes key, struct store_bytes value)
-{
-	struct store_request rq = request(c, STORE_SET, &key, 1);
-	struct store_msg answer;
-	int rc;
-
-	rq.value = value;
-	rc = simple(c, &rq, &answer);
-	if (!rc)
-		sync_free(&answer);
-	return rc;
+	if (rc)
+		return end_named(c, rc, "default");
+	for (int i = 0; i < n; i++) {
+		print_bytes(&values[i]);
+		putchar('\n');
+	}
+	free(values);
+	return flushed(0);
 }
 
 /* Up to one byte more than a value may have. */
@@ -243,14 +137,14 @@ static int put_input(struct command *c)
 	size_t n = 0;
 	int rc = 0;
 
-	buf_init(&b, STORE_VALUE_MAX + READ_BYTES);
-	while (!rc && b.len <= STORE_VALUE_MAX && !(rc = buf_reserve(&b, READ_BYTES)) &&
+	buf_init(&b, VALUE_MAX + READ_BYTES);
+	while (!rc && b.len <= VALUE_MAX && !(rc = buf_reserve(&b, READ_BYTES)) &&
 	       (n = fread(b.data + b.len, 1, READ_BYTES, stdin)) > 0)
 		b.len += n;
 	if (rc || ferror(stdin))
 		rc = complain("standard input", strerror(rc ? -rc : errno));
 	else
-		rc = put(c, bytes_of(c->words[0]), (struct store_bytes){ b.data, b.len });
+		rc = end(c, PMIX_Sync_put(c->step, c->words[0], b.data, b.len, c->flags));
 	buf_free(&b);
 	return rc;
 }
@@ -265,96 +159,56 @@ static int do_put(struct command *c)
 		if (!strchr(c->words[i], '='))
 			return misused("put: several keys need KEY=VALUE each");
 	for (int i = 0; i < c->nwords && !rc; i++) {
-		const char *equals = strchr(c->words[i], '=');
+		char *value = strchr(c->words[i], '=');
 
-		rc = put(c, (struct store_bytes){ c->words[i], (size_t)(equals - c->words[i]) },
-			 bytes_of(equals + 1));
+		*value++ = '\0';
+		rc = end(c, PMIX_Sync_put(c->step, c->words[i], value, strlen(value), c->flags));
 	}
 	return rc;
 }
 
+/* A line of text gets its end; other bytes are printed as they are. */
 static int do_get(struct command *c)
 {
-	const struct store_bytes key = bytes_of(c->words[0]);
-	const struct store_request rq = request(c, c->wait ? STORE_FETCH : STORE_GET, &key, 1);
-	struct store_msg answer;
-	int rc = ask(c, &rq, &answer);
+	PMIX_Sync_value *value;
+	int rc = PMIX_Sync_get(c->step, c->words[0], c->flags, &value);
 
-	if (rc == -ETIMEDOUT)
-		return late_keys(c, &key, 1);
 	if (rc)
-		return rc;
-	if (!answer.answer.nvalues || !answer.answer.values[0]) {
-		fprintf(stderr, "pmi2x-sync: get: key %s does not exist\n", c->words[0]);
-		rc = EXIT_NO;
-	} else {
-		rc = flushed(print_value(answer.answer.values[0]));
-	}
-	sync_free(&answer);
-	return rc;
+		return end(c, rc);
+	print_bytes(value);
+	if (is_line(value))
+		putchar('\n');
+	free(value);
+	return flushed(0);
 }
 
 static int do_wait(struct command *c)
 {
-	struct store_bytes *keys = calloc((size_t)c->nwords, sizeof(*keys));
-	struct store_request rq = request(c, STORE_WAIT, keys, (uint32_t)c->nwords);
-	struct store_msg answer;
-	int rc;
-
-	if (!keys)
-		return complain("wait", strerror(ENOMEM));
-	for (int i = 0; i < c->nwords; i++)
-		keys[i] = bytes_of(c->words[i]);
-	rc = ask(c, &rq, &answer);
-	if (rc == -ETIMEDOUT)
-		rc = late_keys(c, keys, (uint32_t)c->nwords);
-	else if (!rc)
-		sync_free(&answer);
-	free(keys);
-	return rc;
+	return end(c, PMIX_Sync_wait(c->step, (const char *const *)c->words, c->nwords, c->flags));
 }
 
 static int do_add(struct command *c)
 {
-	const struct store_bytes key = bytes_of(c->words[0]);
-	struct store_request rq = request(c, STORE_ADD, &key, 1);
-	struct store_msg answer;
-	char *end;
+	int64_t number, sum;
+	char *rest;
 	int rc;
 
 	errno = 0;
-	rq.number = strtoll(c->words[1], &end, 10);
-	if (errno || *end || end == c->words[1])
+	number = strtoll(c->words[1], &rest, 10);
+	if (errno || *rest || rest == c->words[1])
 		return misused("add: NUMBER is a whole number of 64 bits");
-	rc = simple(c, &rq, &answer);
+	rc = PMIX_Sync_add(c->step, c->words[0], number, c->flags, &sum);
 	if (rc)
-		return rc;
-	printf("%lld\n", (long long)answer.answer.number);
-	sync_free(&answer);
+		return end(c, rc);
+	printf("%lld\n", (long long)sum);
 	return flushed(0);
 }
 
-/* The first task leaves its rank. It is elected, however often it asks. */
 static int do_elect(struct command *c)
 {
-	char name[STORE_KEY_MAX + 1], mine[16];
-	const struct store_bytes key = { name, (size_t)snprintf(name, sizeof(name), ELECT "%s",
-								 c->words[0]) };
-	struct store_request rq = request(c, STORE_COMPARE_SET, &key, 1);
-	const struct payload *winner;
-	struct store_msg answer;
-	int rc;
+	int elected, rc = PMIX_Sync_elect(c->step, c->words[0], c->flags, &elected);
 
-	snprintf(mine, sizeof(mine), "%u", c->client.rank);
-	rq.value = bytes_of(mine);
-	rc = simple(c, &rq, &answer);
-	if (rc)
-		return rc;
-	winner = answer.answer.nvalues ? answer.answer.values[0] : NULL;
-	rc = winner && winner->len == strlen(mine) && !memcmp(winner->data, mine, winner->len) ?
-		     0 : EXIT_NO;
-	sync_free(&answer);
-	return rc;
+	return rc ? end(c, rc) : elected ? 0 : EXIT_NO;
 }
 
 static const struct {
@@ -388,16 +242,20 @@ static bool parse_timeout(struct command *c, const char *text)
 {
 	char *end;
 
-	c->timeout = strtod(text, &end);
-	return end != text && !*end && c->timeout >= 0 && c->timeout <= TIMEOUT_MAX;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0 && seconds <= TIMEOUT_MAX))
+		return false;
+	c->timeout_ms = (int64_t)(seconds * 1000);
+	return true;
 }
 
 /* An exit status, or -1: go on. */
 static int parse_option(struct command *c, int option)
 {
 	switch (option) {
-	case OPTION_NODE: c->node = true; return -1;
-	case OPTION_WAIT: c->wait = true; return -1;
+	case OPTION_NODE: c->flags |= PMI2X_SYNC_NODE; return -1;
+	case OPTION_WAIT: c->flags |= PMI2X_SYNC_WAIT; return -1;
 	case OPTION_TIMEOUT:
 		return parse_timeout(c, optarg) ? -1 :
 			misused("--timeout needs a number of seconds");
@@ -409,7 +267,6 @@ static int parse_option(struct command *c, int option)
 
 static int run(struct command *c)
 {
-	char why[STORE_TEXT_MAX];
 	size_t i = 0, n = sizeof(verbs) / sizeof(*verbs);
 	int rc;
 
@@ -419,17 +276,19 @@ static int run(struct command *c)
 		return misused("unknown verb");
 	if (c->nwords < verbs[i].least || c->nwords > verbs[i].most)
 		return misused("wrong number of arguments");
-	if (sync_connect(&c->client, why))
-		return complain(why, "");
-	c->until = c->timeout < 0 ? SYNC_FOREVER : sync_now() + (int64_t)(c->timeout * 1000);
-	rc = verbs[i].run(c);
-	sync_close(&c->client);
+	if (PMIX_Sync_open(&c->step)) {
+		rc = complain("", PMIX_Sync_error(c->step));
+	} else {
+		PMIX_Sync_timeout(c->step, c->timeout_ms);
+		rc = verbs[i].run(c);
+	}
+	PMIX_Sync_close(c->step);
 	return rc;
 }
 
 int main(int argc, char **argv)
 {
-	struct command c = { .timeout = -1 };
+	struct command c = { .timeout_ms = -1 };
 	int option, rc = -1;
 
 	opterr = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Speaks with the agent of the node: libstore/store_msg.h over its socket. */
-#include "sync/sync_client.h"
+#include "config.h" /* _GNU_SOURCE */
+#include "sync_conn.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +20,7 @@
 #define OVERFLOW_UID 65534 /* how users of outside are seen in a user namespace */
 #define HELLO_MS 60000     /* the agent may have to be started */
 
-int64_t sync_now(void)
+int64_t sync_conn_now(void)
 {
 	return (int64_t)clock_ms(CLOCK_MONOTONIC);
 }
@@ -33,12 +34,12 @@ static bool wait_readable(int fd, int64_t until)
 	int n;
 
 	do {
-		int64_t left = until == SYNC_FOREVER ? -1 : until - sync_now();
+		int64_t left = until == SYNC_CONN_FOREVER ? -1 : until - sync_conn_now();
 
-		if (until != SYNC_FOREVER && left < 0)
+		if (until != SYNC_CONN_FOREVER && left < 0)
 			left = 0;
 		n = poll(&p, 1, left > INT_MAX ? INT_MAX : (int)left);
-		if (!n && until != SYNC_FOREVER && sync_now() < until)
+		if (!n && until != SYNC_CONN_FOREVER && sync_conn_now() < until)
 			n = -1; /* of a long time, a part */
 	} while (n < 0);
 	return n > 0;
@@ -112,36 +113,56 @@ static int read_message(int fd, struct store_msg *m)
 	return rc;
 }
 
-void sync_free(struct store_msg *answer)
+void sync_conn_free(struct store_msg *answer)
 {
 	store_msg_free(answer);
 }
 
-/* Answers to requests that have been given up are passed over. */
-static int read_answer(struct sync_client *c, uint64_t number, int64_t until,
-		       struct store_msg *answer)
+int sync_conn_receive(struct sync_conn *c, int64_t until, struct store_msg *answer)
 {
 	for (;;) {
 		int rc = wait_readable(c->fd, until) ? read_message(c->fd, answer) :
 						       -ETIMEDOUT;
 
-		if (rc)
+		if (rc || answer->type == STORE_MSG_ANSWER)
 			return rc;
-		if (answer->type == STORE_MSG_ANSWER && answer->number == number)
-			return 0;
-		sync_free(answer);
+		sync_conn_free(answer);
 	}
 }
 
-int sync_ask(struct sync_client *c, const struct store_request *rq, int64_t until_ms,
-	     struct store_msg *answer)
+/* Answers to requests that have been given up are passed over. */
+static int read_answer(struct sync_conn *c, uint64_t number, int64_t until,
+		       struct store_msg *answer)
+{
+	int rc;
+
+	while (!(rc = sync_conn_receive(c, until, answer)) && answer->number != number)
+		sync_conn_free(answer);
+	return rc;
+}
+
+int sync_conn_send(struct sync_conn *c, const struct store_request *rq)
 {
 	const struct store_msg m = {
 		.type = STORE_MSG_ASK, .number = ++c->last, .space = STORE_SYNC, .rq = *rq,
 	};
-	int rc = send_message(c->fd, &m);
 
-	return rc ? rc : read_answer(c, m.number, until_ms, answer);
+	return send_message(c->fd, &m);
+}
+
+int sync_conn_cancel(struct sync_conn *c, uint64_t number)
+{
+	const struct store_msg m = { .type = STORE_MSG_CANCEL, .number = number };
+
+	return send_message(c->fd, &m);
+}
+
+int sync_conn_ask(struct sync_conn *c, const struct store_request *rq, int64_t until,
+		  struct store_msg *answer)
+{
+	int rc = sync_conn_send(c, rq);
+
+	return rc ? rc : read_answer(c, c->last, until, answer);
 }
 
 /* ---- connecting ---- */
@@ -197,7 +218,7 @@ static bool is_trusted(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid() || peer.uid == OVERFLOW_UID);
 }
 
-static int say_hello(struct sync_client *c, char why[STORE_TEXT_MAX])
+static int say_hello(struct sync_conn *c, char why[STORE_TEXT_MAX])
 {
 	const struct store_msg hello = {
 		.type = STORE_MSG_HELLO, .version = STORE_CLIENT_VERSION, .rank = c->rank,
@@ -205,7 +226,7 @@ static int say_hello(struct sync_client *c, char why[STORE_TEXT_MAX])
 	struct store_msg answer;
 	int rc = send_message(c->fd, &hello);
 
-	rc = rc ? rc : read_answer(c, 0, sync_now() + HELLO_MS, &answer);
+	rc = rc ? rc : read_answer(c, 0, sync_conn_now() + HELLO_MS, &answer);
 	if (rc) {
 		snprintf(why, STORE_TEXT_MAX, "the agent of this node %s",
 			 rc == -ETIMEDOUT ? "does not answer (is it stopped?)" :
@@ -215,16 +236,16 @@ static int say_hello(struct sync_client *c, char why[STORE_TEXT_MAX])
 	c->ranks = (uint32_t)answer.answer.number;
 	snprintf(why, STORE_TEXT_MAX, "%s", answer.text);
 	rc = answer.answer.status ? -1 : 0;
-	sync_free(&answer);
+	sync_conn_free(&answer);
 	return rc;
 }
 
-int sync_connect(struct sync_client *c, char why[STORE_TEXT_MAX])
+int sync_conn_open(struct sync_conn *c, char why[STORE_TEXT_MAX])
 {
 	struct sockaddr_un to;
 	socklen_t len;
 
-	*c = (struct sync_client){ .fd = -1 };
+	*c = (struct sync_conn){ .fd = -1 };
 	if (!parse(getenv("PMI2X_SYNC"), &to, &len, &c->rank)) {
 		snprintf(why, STORE_TEXT_MAX, "%s", NOT_IN_A_STEP);
 		return -1;
@@ -239,11 +260,11 @@ int sync_connect(struct sync_client *c, char why[STORE_TEXT_MAX])
 	} else if (!say_hello(c, why)) {
 		return 0;
 	}
-	sync_close(c);
+	sync_conn_close(c);
 	return -1;
 }
 
-void sync_close(struct sync_client *c)
+void sync_conn_close(struct sync_conn *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
