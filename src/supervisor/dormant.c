@@ -98,12 +98,11 @@ static int listen_for_neighbours(struct supervisor *s)
 	return 0;
 }
 
-/* The caller has made sure that the port is free. */
+/* The caller keeps the port. */
 static int listen_for_torch(struct supervisor *s)
 {
-	static const struct sockaddr_storage everywhere;
 	uint16_t port = s->options.torch_port;
-	int fd = port ? listener_socket(&everywhere, port, &port) : -1;
+	int fd = port ? port_listen_kept(port) : -1;
 
 	if (!port)
 		return 0;

@@ -5,7 +5,17 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
+
+/* The use of a socket. */
+enum use {
+	USE_KEEP,   /* keeps its port from others */
+	USE_ALONE,  /* listens at a port that nobody has, not even for connections that have ended */
+	USE_SHARED, /* listens also at a port that another socket keeps */
+};
+
+#define NOBODYS_ADDRESS 0x7ffffffe /* 127.255.255.254: no connection has it */
 
 static int set_flag(int fd, int level, int name, int value)
 {
@@ -24,31 +34,31 @@ static uint16_t bound_port(int fd)
 }
 
 /*
- * The flag counts at bind, and later against the sockets of others. `keep`: another socket that
- * is bound to the port has it, even if it does not listen.
+ * The flag counts at bind, and later against the sockets of others. Without `shared`, another socket
+ * that is bound to the port has it, even if it does not listen.
  */
-static int bind_at(int fd, const struct sockaddr_storage *addr, socklen_t len, bool keep)
+static int bind_at(int fd, const struct sockaddr_storage *addr, socklen_t len, bool shared)
 {
-	if (!keep)
+	if (shared)
 		set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (addr->ss_family == AF_INET6)
 		set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	if (bind(fd, (const struct sockaddr *)addr, len))
 		return -errno;
-	if (keep)
+	if (!shared)
 		set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	return 0;
 }
 
-static int socket_at(const struct sockaddr_storage *addr, socklen_t len, bool keep)
+static int socket_at(const struct sockaddr_storage *addr, socklen_t len, enum use use)
 {
 	int rc, fd = socket(addr->ss_family,
 			    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	rc = bind_at(fd, addr, len, keep);
-	if (!rc && !keep && listen(fd, SOMAXCONN))
+	rc = bind_at(fd, addr, len, use == USE_SHARED);
+	if (!rc && use != USE_KEEP && listen(fd, SOMAXCONN))
 		rc = -errno;
 	if (!rc)
 		return fd;
@@ -57,7 +67,7 @@ static int socket_at(const struct sockaddr_storage *addr, socklen_t len, bool ke
 }
 
 static int socket_in(const struct sockaddr_storage *bind_to, int family, uint16_t port,
-		     bool keep)
+		     enum use use)
 {
 	struct sockaddr_storage addr = *bind_to;
 	struct sockaddr_in *in4 = (struct sockaddr_in *)&addr;
@@ -66,29 +76,55 @@ static int socket_in(const struct sockaddr_storage *bind_to, int family, uint16_
 	addr.ss_family = family; /* all zeroes otherwise: every address */
 	if (family == AF_INET) {
 		in4->sin_port = htons(port);
-		return socket_at(&addr, sizeof(*in4), keep);
+		return socket_at(&addr, sizeof(*in4), use);
 	}
 	in6->sin6_port = htons(port);
-	return socket_at(&addr, sizeof(*in6), keep);
+	return socket_at(&addr, sizeof(*in6), use);
 }
 
-static int socket_on(const struct sockaddr_storage *bind_to, uint16_t port, bool keep)
+static int socket_on(const struct sockaddr_storage *bind_to, uint16_t port, enum use use)
 {
 	static const struct sockaddr_storage everywhere;
 	int fd;
 
 	if (bind_to->ss_family != AF_UNSPEC)
-		return socket_in(bind_to, bind_to->ss_family, port, keep);
-	fd = socket_in(&everywhere, AF_INET6, port, keep);
+		return socket_in(bind_to, bind_to->ss_family, port, use);
+	fd = socket_in(&everywhere, AF_INET6, port, use);
 	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ?
-		       socket_in(&everywhere, AF_INET, port, keep) : fd;
+		       socket_in(&everywhere, AF_INET, port, use) : fd;
+}
+
+/*
+ * A socket at a port that may be in use only by connections that have ended. These have addresses of
+ * their own, while a socket that keeps the port has all. The guard does not let anybody begin to
+ * keep it meanwhile.
+ */
+static int socket_beside_ended(const struct sockaddr_storage *bind_to, uint16_t port)
+{
+	const struct sockaddr_in nobodys = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(NOBODYS_ADDRESS),
+	};
+	struct sockaddr_storage addr = { 0 };
+	int fd, guard;
+
+	memcpy(&addr, &nobodys, sizeof(nobodys));
+	guard = socket_at(&addr, sizeof(nobodys), USE_KEEP);
+	if (guard == -EADDRINUSE)
+		return guard;
+	fd = socket_on(bind_to, port, USE_SHARED);
+	if (guard >= 0)
+		close(guard);
+	return fd;
 }
 
 int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 		    uint16_t *bound)
 {
-	int fd = socket_on(bind_to, port, false);
+	int fd = socket_on(bind_to, port, USE_ALONE);
 
+	if (fd == -EADDRINUSE && port)
+		fd = socket_beside_ended(bind_to, port);
 	if (fd >= 0)
 		*bound = port ? port : bound_port(fd);
 	return fd;
@@ -98,7 +134,14 @@ int port_keep(uint16_t port)
 {
 	static const struct sockaddr_storage everywhere;
 
-	return socket_on(&everywhere, port, true);
+	return socket_on(&everywhere, port, USE_KEEP);
+}
+
+int port_listen_kept(uint16_t port)
+{
+	static const struct sockaddr_storage everywhere;
+
+	return socket_on(&everywhere, port, USE_SHARED);
 }
 
 uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,

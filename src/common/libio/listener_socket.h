@@ -8,17 +8,19 @@
 /*
  * A listening TCP socket on `bind_to` (AF_UNSPEC: every address, both
  * families) and `port` (0: any). The descriptor or a negative errno
- * (-EADDRINUSE). Writes the port.
+ * (-EADDRINUSE: also where port_keep has the port). Writes the port.
  */
 int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 		    uint16_t *bound);
 
 /*
  * A socket that keeps `port` of every address from others: from programs that ask for any
- * port, and from port_keep. Servers that set SO_REUSEADDR and ask for this port can listen
+ * port, from listener_socket and from port_keep. Servers that set SO_REUSEADDR and ask for this port can listen
  * there. A descriptor or a negative errno.
  */
 int port_keep(uint16_t port);
+/* Listen at a port that the caller keeps. The descriptor or a negative errno. */
+int port_listen_kept(uint16_t port);
 
 /*
  * The port of node `index` (a position): first + (seed + index) modulo the size of the

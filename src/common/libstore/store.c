@@ -191,11 +191,6 @@ uint32_t store_pending(const struct store_client *c)
 	return c->count;
 }
 
-bool store_used(const struct store *s)
-{
-	return s->used;
-}
-
 uint32_t store_waiting(const struct store *s)
 {
 	return s->waiting;

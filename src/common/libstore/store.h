@@ -207,8 +207,6 @@ void store_rank_gone(struct store *s, uint32_t rank, const char *how);
  */
 void store_neighbour_gone(struct store *s, uint32_t position, const char *why);
 
-/* A client or another node has used it. */
-bool store_used(const struct store *s);
 /* Requests of this node's clients that wait, but for those of the agent. */
 uint32_t store_waiting(const struct store *s);
 
