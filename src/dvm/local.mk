@@ -57,14 +57,20 @@ src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
 src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libcoll.la libutil.la
 
 if HAVE_JANSSON
-# pmi2x-dvm by another name, in a directory that engines put first in PATH.
+# pmi2x-dvm by other names, in a directory that engines put first in PATH.
+DVM_ENGINES = srun prte prun pterm prte_info
 install-exec-hook: install-engines
 .PHONY: install-engines
 install-engines:
 	$(MKDIR_P) "$(DESTDIR)$(pkglibexecdir)/pmi2x-dvm-engines"
-	ln -srf "$(DESTDIR)$(bindir)/pmi2x-dvm" "$(DESTDIR)$(pkglibexecdir)/pmi2x-dvm-engines/srun"
+	for name in $(DVM_ENGINES); do \
+		ln -srf "$(DESTDIR)$(bindir)/pmi2x-dvm" \
+			"$(DESTDIR)$(pkglibexecdir)/pmi2x-dvm-engines/$$name" || exit; \
+	done
 uninstall-hook:
-	rm -f "$(DESTDIR)$(pkglibexecdir)/pmi2x-dvm-engines/srun"
+	for name in $(DVM_ENGINES); do \
+		rm -f "$(DESTDIR)$(pkglibexecdir)/pmi2x-dvm-engines/$$name"; \
+	done
 
 dvm_pythondir = $(pkgdatadir)/python/pmi2x_dvm
 dist_dvm_python_DATA = $(files_src_dvm_python_pmi2x_dvm)
@@ -102,7 +108,8 @@ $(DVM_TREE).tar.xz: Makefile $(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_DE
 	$(AM_V_at)rm -rf $(DVM_TREE)/bin/.libs $(DVM_TREE)/libexec/pmi2x/.libs
 	$(AM_V_at)strip $(DVM_TREE)/bin/* $(DVM_TREE)/libexec/pmi2x/*
 	$(AM_V_at)$(MKDIR_P) $(DVM_TREE)/libexec/pmi2x/pmi2x-dvm-engines
-	$(AM_V_at)ln -s ../../../bin/pmi2x-dvm $(DVM_TREE)/libexec/pmi2x/pmi2x-dvm-engines/srun
+	$(AM_V_at)cd $(DVM_TREE)/libexec/pmi2x/pmi2x-dvm-engines && \
+		for name in $(DVM_ENGINES); do ln -s ../../../bin/pmi2x-dvm $$name; done
 	$(AM_V_at)cp $(srcdir)/src/dvm/zygote/pmi2x-dvm-warm $(DVM_TREE)/libexec/pmi2x
 	$(AM_V_at)cp -R $(addprefix $(srcdir)/,$(dist_dvm_python_DATA)) $(DVM_TREE)/share/pmi2x/python/pmi2x_dvm
 	$(AM_V_at)cp $(srcdir)/src/dvm/cli/pmi2x-dvm.1 $(DVM_TREE)/share/man/man1

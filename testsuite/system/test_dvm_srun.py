@@ -2,7 +2,6 @@
 """srun for workflow engines, which do not know that their steps are tasks of a DVM."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import pytest
 
 from conftest import wheel
 from dvms import dvm, env, living, local, status, there, wait_until
+from engines import RADICAL, radical_resource
 from harness import run
 
 __all__ = ["dvm", "env", "living", "local", "there"]
@@ -47,36 +47,6 @@ def test_wrong_lists_of_nodes_are_refused(in_allocation):
 NEXT = """#!/bin/sh
 echo next: "$@"
 """
-RADICAL = """
-import os, sys
-import radical.pilot as rp
-
-session = rp.Session()
-try:
-    pilots, tasks = rp.PilotManager(session), rp.TaskManager(session)
-    pilot = pilots.submit_pilots(rp.PilotDescription({
-        "resource": "local.slurm", "cores": 8, "runtime": 10, "exit_on_error": True,
-        "sandbox": os.environ["HOME"]}))
-    tasks.add_pilots(pilot)
-    some = [rp.TaskDescription({"executable": "/bin/echo", "arguments": [i]}) for i in range(6)]
-    some.append(rp.TaskDescription({
-        "executable": "/bin/sh", "arguments": ["-c", "echo rank $RP_RANK"], "ranks": 8}))
-    done = tasks.submit_tasks(some)
-    tasks.wait_tasks()
-    print("states", {task.state for task in done})
-    print("ranks", sorted(set(done[-1].stdout.split()) - {"rank"}))
-finally:
-    session.close(download=False)
-"""
-RESOURCE = {
-    "default_schema": "local",
-    "schemas": {"local": {"job_manager_endpoint": "fork://localhost",
-                          "filesystem_endpoint": "file://localhost"}},
-    "resource_manager": "SLURM", "agent_config": "default", "agent_scheduler": "CONTINUOUS",
-    "agent_spawner": "POPEN",
-    "rp_version": "installed", "virtenv_mode": "use", "python_dist": "default",
-    "cores_per_node": 4, "gpus_per_node": 0,
-}  # fmt: skip
 EXECUTORLIB = """
 from executorlib import SlurmJobExecutor
 
@@ -165,12 +135,7 @@ def test_task_ends_with_the_cancelled_step(local, steps, tmp_path):
 def engine(build, in_allocation, prefix, tmp_path):
     """Run a script of an engine in an allocation of two nodes; says how many tasks ended."""
     bin = wheel(build, "venv-engines") / "bin"
-    configs = tmp_path / ".radical/pilot/configs"
-    configs.mkdir(parents=True)
-    path = {"pre_exec_cached": [f"export PATH={prefix}/libexec/pmi2x/pmi2x-dvm-engines:$PATH"]}
-    methods = {"order": ["SRUN"], "SRUN": path}
-    resource = {**RESOURCE, "launch_methods": methods, "virtenv": f"{bin.parent}", "default_remote_workdir": f"{tmp_path}"}
-    (configs / "resource_local.json").write_text(json.dumps({"slurm": resource}))
+    radical_resource(tmp_path, prefix, bin.parent, "SRUN")
 
     def script(text):
         (tmp_path / "script.py").write_text(text)

@@ -28,6 +28,12 @@ static const struct command {
 	{ "engines", cmd_engines },
 };
 
+/* Other names of this program, for engines. */
+static const struct command engines[] = {
+	{ "srun", cmd_srun },   { "prte", cmd_prte }, { "prun", cmd_prun },
+	{ "pterm", cmd_pterm }, { "prte_info", cmd_prte_info },
+};
+
 /* The exit status of a command that has done its work so. */
 static int with_output(int rc)
 {
@@ -56,15 +62,26 @@ static const struct command *find_command(const char *name)
 	die_usage("there is no command \"%s\"", name);
 }
 
+/* By the name that this program was called by; NULL: its own. */
+static const struct command *find_engine(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++)
+		if (!strcmp(slash ? slash + 1 : path, engines[i].name))
+			return &engines[i];
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL, *slash = strrchr(argv[0], '/');
-	const struct command *command;
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *command = find_engine(argv[0]);
 
 	open_what_is_closed();
 	signal(SIGPIPE, SIG_DFL);
-	if (!strcmp(slash ? slash + 1 : argv[0], "srun"))
-		return with_output(cmd_srun(argc, argv));
+	if (command)
+		return with_output(command->run(argc, argv));
 	if (!name || is_help(name) || (!strcmp(name, "help") && argc == 2)) {
 		help_print_all(name ? stdout : stderr);
 		return name ? 0 : 2;

@@ -32,8 +32,12 @@ int cmd_undrain(int argc, char **argv);
 int cmd_grow(int argc, char **argv);
 int cmd_shrink(int argc, char **argv);
 int cmd_engines(int argc, char **argv);
-/* This program as srun: argv[0] is its name. */
+/* This program as srun, or as a command of PRRTE: argv[0] is its name. */
 int cmd_srun(int argc, char **argv);
+int cmd_prte(int argc, char **argv);
+int cmd_prun(int argc, char **argv);
+int cmd_pterm(int argc, char **argv);
+int cmd_prte_info(int argc, char **argv);
 /*
  * The command run, for srun: on this DVM. If it has not a node that the task names,
  * no_node is called, and does not return.

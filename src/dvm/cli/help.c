@@ -37,7 +37,7 @@ static const char usage[] =
 "  grow -N NUMBER | --jobid JOB | NODE...\n"
 "                                start daemons on more nodes, also of another job\n"
 "  shrink NODE... | -N NUMBER    remove nodes when their tasks have ended\n"
-"  engines                       print the directory of an srun for workflow engines\n"
+"  engines                       print the directory of an srun and a prun for workflow engines\n"
 "  down [--wait | --cancel | --keep]\n"
 "                                stop the DVM\n"
 "\n"
