@@ -15,8 +15,9 @@ EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging
 	contrib/packaging/ansible/site.yml \
 	contrib/packaging/ansible/roles/pmi2x/defaults/main.yml \
 	contrib/packaging/ansible/roles/pmi2x/tasks/main.yml \
-	testsuite/packages testsuite/packages-dnf testsuite/packages-doc testsuite/packages-machine \
-	testsuite/packages-next testsuite/packages-node testsuite/packages-site testsuite/release \
+	testsuite/packages testsuite/packages-apt testsuite/packages-dnf testsuite/packages-doc \
+	testsuite/packages-machine testsuite/packages-next testsuite/packages-node \
+	testsuite/packages-site testsuite/packages-slurms testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
 	debian/rules debian/source/format \
 	debian/libpmi2x-allgather0.install debian/libpmi2x-dev.install \

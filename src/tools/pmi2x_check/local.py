@@ -41,9 +41,17 @@ def read_bytes(path):
 # ---- Slurm's files ----
 
 
-def configuration_file():
+def prefix_of_slurm():
+    """Where Slurm is installed, if in a prefix of its own, such as /opt/slurm-24.11; or ""."""
+    program = find_program("slurmd") or find_program("srun")
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(program or "/usr/bin/srun")))
+    return "" if prefix in ("/", "/usr", "/usr/local") else prefix
+
+
+def configuration_file(prefix):
     named = os.environ.get("SLURM_CONF")
-    return named or next((path for path in CONFIGURATIONS if os.path.exists(path)), "")
+    places = (f"{prefix}/etc/slurm.conf", *CONFIGURATIONS) if prefix else CONFIGURATIONS
+    return named or next((path for path in places if os.path.exists(path)), "")
 
 
 def options_in(path):
@@ -95,12 +103,12 @@ class Plugin:
                 rb"\0(/[^\0]*/pmi2x/(?:pmi2x-\w+|libpmi2x-(?:lend|srun)\.so))(?=\0)", data))}
 
 
-def find_plugin(options, default):
-    places = [place for place in option(options, "PluginDir").split(":") if place]
-    places.append(default)
+def find_plugin(options, defaults):
+    """The file, or None, and where Slurm looks: in PluginDir alone, if that is set."""
+    places = list(filter(None, option(options, "PluginDir").split(":"))) or defaults
     found = next((f"{place}/mpi_pmi2x.so" for place in places
-                  if place and os.path.exists(f"{place}/mpi_pmi2x.so")), None)
-    return found, ":".join(filter(None, places))
+                  if os.path.exists(f"{place}/mpi_pmi2x.so")), None)
+    return found, ":".join(places)
 
 
 def judge_plugin(plugin, slurm):
@@ -283,13 +291,20 @@ def judge_daemon(conf):
 # ---- all of it ----
 
 
+def default_places(prefix, default_plugins):
+    """Where Slurm looks without PluginDir. Packages know the place of a Slurm in /usr only."""
+    own = [f"{prefix}/{name}/slurm" for name in ("lib", "lib64")] if prefix else []
+    return [place for place in own if os.path.isdir(place)] or [default_plugins]
+
+
 def findings(default_plugins):
-    """default_plugins: where Slurm looks without PluginDir."""
-    conf = configuration_file()
+    """default_plugins: where the Slurm that pmi2x was built for looks without PluginDir."""
+    prefix = prefix_of_slurm()
+    conf = configuration_file(prefix)
     options = options_in(conf)
     mpi_conf = os.path.join(os.path.dirname(conf), "mpi.conf")
     of_mpi = options_in(mpi_conf)
-    path, places = find_plugin(options, default_plugins)
+    path, places = find_plugin(options, default_places(prefix, default_plugins))
     if not path:
         yield Finding(CRITICAL, "plugin", f"there is no mpi_pmi2x.so in {places or 'PluginDir'}",
                       "install pmi2x-plugin, built for the Slurm of this host")

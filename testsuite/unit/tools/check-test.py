@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -367,6 +368,26 @@ class Local(Bed):
     def test_no_plugin(self):
         (self.place / "mpi_pmi2x.so").unlink()
         self.says(CRITICAL, f"there is no mpi_pmi2x.so in /nowhere:{self.place}")
+
+    def test_slurm_in_a_prefix_of_its_own(self):
+        prefix = self.place / "opt/slurm-22.05"
+        for name in "sbin", "etc", "lib/slurm":
+            (prefix / name).mkdir(parents=True)
+        shutil.move(self.place / "slurmd", prefix / "sbin")
+        shutil.move(self.place / "mpi_pmi2x.so", prefix / "lib/slurm")
+        (prefix / "etc/slurm.conf").write_text("ClusterName=x\n")
+        (prefix / "etc/mpi.conf").write_text("Pmi2xPmix=no\n")
+        path = {"PATH": f"{prefix}/sbin:{os.environ['PATH']}", "SLURM_CONF": ""}
+        done = self.check(**path)
+        self.assertEqual(done.returncode, OK, done.stdout + done.stderr)
+        self.assertIn(f"{prefix}/etc/mpi.conf sets Pmi2xPmix", done.stdout)
+        (prefix / "lib/slurm/mpi_pmi2x.so").unlink()
+        done = self.check(**path)
+        self.assertIn(f"there is no mpi_pmi2x.so in {prefix}/lib/slurm\n", done.stdout)
+
+    def test_plugin_beside_plugin_dir_is_not_found(self):
+        self.say("slurm.conf", "ClusterName=x\nPluginDir=/nowhere\n")
+        self.says(CRITICAL, "there is no mpi_pmi2x.so in /nowhere\n")
 
     def test_plugin_for_another_slurm(self):
         self.program("slurmd", "echo slurm 24.05.8")
