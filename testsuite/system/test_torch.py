@@ -2,6 +2,8 @@
 """PyTorch without an address in a script: PMI2X_TORCH, with Debian's python3-torch and
 with clients that speak the protocol of its TCPStore themselves."""
 
+import os
+import re
 import subprocess
 
 import pytest
@@ -53,6 +55,21 @@ def test_script_trains_without_an_address(train, mode):
     ], result
 
 
+def test_operations_answer_as_those_of_torch(srun, raw, torch, tmp_path):
+    """The real client of torch, with torch's own server and with that of the agent."""
+    script = raw("torch-operations")[2]
+    found = {}
+    for mode in "env", "store":
+        directory = tmp_path / mode
+        directory.mkdir()
+        layout = ["-N4", "--ntasks-per-node=2"]
+        srun(*layout, "/usr/bin/python3", script, directory, env={"PMI2X_TORCH": mode}).ok()
+        found[mode] = {path.name: path.read_text().splitlines() for path in directory.iterdir()}
+    assert len(found["env"]) == 8
+    assert len(found["env"]["rank-0"]) > 30, found
+    assert found["store"] == found["env"]
+
+
 def test_rank_that_dies_ends_the_training(train):
     result = train("dies").failed()
     assert not trained(result), result
@@ -75,6 +92,30 @@ def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw):
     result = srun("-N4", "--ntasks-per-node=2", *argv, env=STORE).failed()
     result.says("rank 7 (node n4) exited with exit code 5, and other ranks use the TCPStore")
     assert result.code == 5, result
+
+
+def test_ranks_are_named_for_a_key_that_is_missing(cluster, raw, prefix, tmp_path):
+    """By pmi2x why: rank 0 computes, rank 3 has never connected, and the others wait."""
+    os.mkfifo(tmp_path / "gate")
+    program = " ".join(map(str, raw("tcpstore", "1.13", "late")))
+    script = f"[ $RANK != 3 ] || read gate <{tmp_path}/gate; exec {program} {tmp_path}/gate"
+    argv = ["srun", "--mpi=pmi2x", "-J", "torch-waits", "-N4", "-n4", "sh", "-c", script]
+    step = cluster.start(*argv, env={**STORE, "PMI2X_STALL_REPORT": "1"})
+    said = step.stderr.readline()
+    job = cluster.run("squeue", "-h", "-o", "%i", "-n", "torch-waits").lines[0]
+    shown = cluster.run(prefix / "bin" / "pmi2x", "why", f"{job}.0").ok().stdout
+    for _ in range(2):
+        (tmp_path / "gate").write_text("go\n")
+    assert step.wait(60) == 0, step.stderr.read()
+    waits = r"key late: \d+ s, 2 connections of PyTorch wait for it, and it has no value"
+    assert re.search(waits, said) and re.search(f"^{waits}$", shown, re.M), (said, shown)
+    for line in (
+        r"ranks 1-2 \(2 nodes\): python3 is in recvfrom of a socket \(waits for the TCPStore\)",
+        r"rank 0 \(node n1\): python3 is in openat of .*/gate .*"
+        r"\(connected to the TCPStore, and does not wait for it\)",
+        r"rank 3 \(node n4\): sh is in openat of .*/gate .*\(not connected to the TCPStore\)",
+    ):
+        assert re.search(f"^{line}$", shown, re.M), (line, shown)
 
 
 def test_mixed_releases_are_closed_by_name(client, cluster):

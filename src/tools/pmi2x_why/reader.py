@@ -103,6 +103,7 @@ CALLS = {
     "faccessat2": (439, 439, "path 1"),
 }
 MACHINES = {"x86_64": 0, "aarch64": 1}
+ESTABLISHED = "01"  # in /proc/net/tcp
 WAITS_FOR_CHILD = ("wait4", "waitid", "do_wait")
 
 
@@ -344,6 +345,56 @@ def chain(pid, processes):
     return found
 
 
+# ---- connections with the TCPStore of PMI2X_TORCH=store ----
+
+
+def store_port(env):
+    """The port in the environment of a rank, as /proc/net/tcp has it; "": no store is served."""
+    port = env.get("MASTER_PORT", "")
+    served = "PMI2X_TORCH_STEP" in env and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return "%04X" % int(port) if served and port.isdigit() else ""
+
+
+def sockets_to(pid, port):
+    """Names of the sockets that are connected to this port, as links in /proc/PID/fd."""
+    found = set()
+    for name in "tcp", "tcp6":
+        for line in (text("/proc/%d/net/%s" % (pid, name)) or "").splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[2].endswith(":" + port) and fields[3] == ESTABLISHED:
+                found.add("socket:[%s]" % fields[9])
+    return found
+
+
+def open_links(pid):
+    try:
+        names = os.listdir("/proc/%d/fd" % pid)
+    except OSError:
+        return set()
+    return {link("/proc/%d/fd/%s" % (pid, name)) for name in names}
+
+
+def with_children(pid, processes):
+    found, parents = {pid}, {pid}
+    while parents:
+        parents = {p for p, process in processes.items()
+                   if process["parent"] in parents and p not in found}
+        found |= parents
+    return found
+
+
+def store_state(pid, processes, what):
+    """"away": no process of the rank is connected; "waits": its program is in a call on such a
+    connection; "idle": it is connected and does something else. None: no store is served."""
+    port = store_port(environment(pid))
+    if not port:
+        return None
+    sockets = sockets_to(pid, port)
+    if not any(sockets & open_links(p) for p in with_children(pid, processes)):
+        return "away"
+    return "waits" if what and what[-1]["file"] in sockets else "idle"
+
+
 # ---- all of the node ----
 
 
@@ -358,8 +409,13 @@ def parse_ranks(words):
 def look(step, wanted):
     processes = table()
     ranks = listed(step) or own(step, processes)
-    return [{"rank": rank, "processes": chain(pid, processes)}
-            for rank, pid in sorted(ranks.items()) if not wanted or rank in wanted]
+    found = []
+    for rank, pid in sorted(ranks.items()):
+        if not wanted or rank in wanted:
+            what = chain(pid, processes)
+            found.append({"rank": rank, "processes": what,
+                          "store": store_state(pid, processes, what)})
+    return found
 
 
 def main(argv):

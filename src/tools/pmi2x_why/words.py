@@ -15,6 +15,11 @@ STATES = {
     "X": "has ended",
     "I": "is idle",
 }
+STORE = {
+    "away": "not connected to the TCPStore",
+    "waits": "waits for the TCPStore",
+    "idle": "connected to the TCPStore, and does not wait for it",
+}
 FILES_SHOWN = 4
 # Files that have a number and no name.
 NAMELESS = {"pipe": "a pipe", "socket": "a socket"}
@@ -65,6 +70,12 @@ def doing(what):
     return "; ".join(filter(None, [state, files_text(what)]))
 
 
+def rank_line(rank):
+    """What it does; where the agent serves a TCPStore, also whether the rank has come there."""
+    store = STORE.get(rank.get("store"))
+    return line(rank["processes"]) + (f" ({store})" if store else "")
+
+
 def line(processes):
     """A rank's process and what it waits for."""
     if not processes:
@@ -95,7 +106,7 @@ def lines(found):
     groups = {}
     for node, ranks in found.items():
         for rank in ranks:
-            text = line(rank["processes"])
+            text = rank_line(rank)
             groups.setdefault(like(text), []).append((rank["rank"], node, text))
     for group in sorted(groups.values()):
         nodes = list(dict.fromkeys(node for _, node, _ in group))

@@ -7,6 +7,7 @@ Arguments: a release, 1.13 or 2.6; what to do:
   mixed     both releases on one connection: it is closed
   big       more than a value may have: the connection is closed
   fails     the last rank fails while the others wait for its key: the step ends
+  late      rank 0 opens a file, the third argument, before it sets what the others wait for
   stranger  a connection, which is to be closed at once
 """
 
@@ -202,6 +203,15 @@ def do_fails(store):
         sys.exit(5)
     store.set(key(b"here"), b"")
     store.wait(b"never")
+
+
+def do_late(store):
+    if RANK == 0:
+        with open(sys.argv[3]) as gate:
+            gate.readline()
+        store.set(b"late", b"")
+    store.wait(b"late")
+    store.barrier(b"end")
 
 
 def do_stranger(store):

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,36 @@ class Reader(unittest.TestCase):
         self.assertEqual(reader.file_system(os.getpid(), "/proc/1/stat")["type"], "proc")
 
 
+# The rank's child has the connection, as a program that a shell has started.
+CLIENT = "import socket; s = socket.create_connection(('127.0.0.1', {port})); {then}"
+
+
+class Store(unittest.TestCase):
+    """Ranks of a step with a TCPStore."""
+
+    def state_of(self, command, port, wanted, **more):
+        env = {**os.environ, "MASTER_PORT": str(port), "PMI2X_TORCH_STEP": STEP,
+               "TORCHELASTIC_USE_AGENT_STORE": "True", **more}
+        with mock.patch.dict(os.environ, env), process(*command) as pid:
+            def state():
+                processes = reader.table()
+                return reader.store_state(pid, processes, reader.chain(pid, processes))
+
+            until(lambda: state() == wanted and seen(pid) != "sh runs")
+
+    def client(self, port, then):
+        return ["sh", "-c", f'{sys.executable} -c "{CLIENT.format(port=port, then=then)}"; true']
+
+    def test_connections_of_a_rank(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            self.state_of(["sleep", "1000"], port, "away")
+            self.state_of(self.client(port, "s.recv(1)"), port, "waits")
+            self.state_of(self.client(port, "import time; time.sleep(1000)"), port, "idle")
+            self.state_of(self.client(port, "s.recv(1)"), port, None, PMI2X_TORCH_STEP="x",
+                          TORCHELASTIC_USE_AGENT_STORE="False")
+
+
 class Words(unittest.TestCase):
     WHAT = {"pid": 7, "name": "prog", "state": "S", "seconds": 12.4, "executed": True,
             "call": None, "file": None, "file_system": None, "wchan": None, "files": None}
@@ -181,6 +212,16 @@ class Words(unittest.TestCase):
         found = {"n1": rank[:3], "n2": rank[3:5], "n3": [{"rank": 5, "processes": []}]}
         self.assertEqual(list(words.lines(found)), [
             "ranks 0-4 (2 nodes): prog sleeps", "rank 5 (node n3): its process has ended"])
+
+
+    def test_ranks_are_apart_by_their_connection_with_the_store(self):
+        ranks = [{"rank": i, "processes": [self.WHAT], "store": state}
+                 for i, state in enumerate(["waits", "waits", "idle", "away", None])]
+        self.assertEqual(list(words.lines({"n1": ranks})), [
+            "ranks 0-1 (node n1): prog sleeps (waits for the TCPStore)",
+            "rank 2 (node n1): prog sleeps (connected to the TCPStore, and does not wait for it)",
+            "rank 3 (node n1): prog sleeps (not connected to the TCPStore)",
+            "rank 4 (node n1): prog sleeps"])
 
 
 class Answers(unittest.TestCase):
@@ -265,6 +306,18 @@ class Played(unittest.TestCase):
             done = self.why(STEP)
         self.assertIn(STATUS["waiting"][0], done.stdout)
         self.assertRegex(done.stdout, r"\nranks 2-3 \(2 nodes\): sleep [^\n]*\n$")
+
+    def test_all_ranks_are_looked_at_if_connections_of_pytorch_wait(self):
+        (self.place / "host").write_text("n2.cluster")
+        line = "key x: 5 s, 2 connections of PyTorch wait for it, and it has no value"
+        played = {**STATUS, "waiting": [line]}
+        (self.place / "status").write_text(json.dumps(played))
+        with process("sleep", "1000") as pid:
+            self.has("n1", 0, pid)
+            self.has("n2", 4, pid)
+            done = self.why(STEP)
+        self.assertIn(line, done.stdout)
+        self.assertIn("ranks 0, 4 (2 nodes): sleep", done.stdout)
 
     def test_nobody_is_waited_for(self):
         """What hangs may hang in the program: how to see that is said."""
