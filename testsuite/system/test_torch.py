@@ -55,6 +55,20 @@ def test_script_trains_without_an_address(train, mode):
     ], result
 
 
+def test_torchrun_meets_at_the_port_that_is_kept(srun, raw, torch):
+    """A task a node, each of which starts two processes with ranks of their own."""
+    script = raw("torch-train")[2]
+    command = (
+        # 1.13 fails with Python 3.11 without --redirects and --tee: nothing but the output of workers.
+        "/usr/bin/python3 -m torch.distributed.run --redirects=2 --tee=1 "
+        "--nnodes=$WORLD_SIZE --nproc_per_node=2 "
+        "--rdzv_id=$SLURM_JOB_ID.$SLURM_STEP_ID --rdzv_backend=c10d "
+        f"--rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT {script} all"
+    )
+    result = srun("-N2", "-n2", "sh", "-c", command, env={"PMI2X_TORCH": "env"}).ok()
+    assert len(re.findall("trained [0-3] of 4, [01] of 2", result.stdout)) == 4, result
+
+
 def test_operations_answer_as_those_of_torch(srun, raw, torch, tmp_path):
     """The real client of torch, with torch's own server and with that of the agent."""
     script = raw("torch-operations")[2]
