@@ -236,7 +236,7 @@ int store_input(struct store *s, uint32_t from, struct payload *message)
 	if (rc)
 		return rc;
 	rc = m.type == STORE_MSG_CREDIT ? window_credit(w, m.number) :
-	     m.type == STORE_MSG_RECALLED ? recall_end(s, from) :
+	     m.type == STORE_MSG_RECALLED ? recall_end(s, from, m.number) :
 					    carry_out(s, from, &m, message->len);
 	store_msg_free(&m);
 	return rc;

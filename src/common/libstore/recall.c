@@ -1,52 +1,100 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Recalls copies of a key, and holds what must wait for it. */
+/* Recalls copies of keys. held.c has the requests that wait for that. */
 #include "libstore/recall.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "libstore/held.h"
 #include "libstore/store_msg.h"
 #include "libstore/store_private.h"
 
-/* A request that waits for the end of a recall. */
-struct held {
-	struct held *prev, *next;
-	struct asker from;
-	struct payload *message; /* ASK */
-	struct debt *debt;
-};
+/* ---- recalls under way ---- */
+
+static struct recalling *find(const struct recall *r, uint64_t number)
+{
+	struct recalling *found;
+
+	HASH_FIND(hh, r->active, &number, sizeof(number), found);
+	return found;
+}
+
+struct recalling *recall_of(const struct recall *r, enum store_space space,
+			    const struct store_bytes *key)
+{
+	struct recalling *found;
+
+	HASH_FIND(by_key, r->keys[space], key->data, key->len, found);
+	return found;
+}
+
+/* NULL: no memory. Only the root looks for recalls by their keys. */
+static struct recalling *add(struct store *s, uint64_t number, enum store_space space,
+			     const struct store_bytes *key)
+{
+	size_t children = (size_t)s->place.children + 1;
+	struct recalling *x = calloc(1, sizeof(*x) + children + key->len);
+	struct recall *r = &s->recall;
+
+	if (!x)
+		return NULL;
+	x->number = number;
+	x->space = space;
+	x->key = (char *)&x->owes[children];
+	if (key->len)
+		memcpy(x->key, key->data, key->len);
+	HASH_ADD(hh, r->active, number, sizeof(x->number), x);
+	if (x->hh.tbl && !s->relay)
+		HASH_ADD_KEYPTR(by_key, r->keys[space], x->key, key->len, x);
+	if (x->hh.tbl && (s->relay || x->by_key.tbl))
+		return x;
+	if (x->hh.tbl)
+		HASH_DELETE(hh, r->active, x);
+	free(x);
+	return NULL;
+}
+
+static void forget(struct recall *r, struct recalling *x)
+{
+	HASH_DELETE(hh, r->active, x);
+	if (x->by_key.tbl)
+		HASH_DELETE(by_key, r->keys[x->space], x);
+}
 
 /* ---- to the children ---- */
 
-struct recalling {
+struct sending {
 	struct store *store;
+	struct recalling *recall;
 	struct payload *message;
 };
 
 /* The host closes the window of a child that has gone. */
 static void recall_from(void *arg, uint32_t position)
 {
-	struct recalling *x = arg;
+	struct sending *x = arg;
 	struct store *s = x->store;
 	const struct payload_vec v = { &x->message, 1, 1, x->message->len };
 	struct window *w = store_window(s, position);
 	uint32_t child = tree_child_index(&s->place, position);
 
-	if (w->closed || s->recall.owes[child])
+	if (w->closed || x->recall->owes[child])
 		return;
-	s->recall.owes[child] = true;
-	s->recall.owed++;
+	x->recall->owes[child] = true;
+	x->recall->owed++;
 	window_send(w, &v, s->from_parent);
 }
 
 /* 0 or -ENOMEM: nothing has been recalled. */
-static int recall_key(struct store *s, enum store_space space, const struct store_bytes *key)
+static int send_recall(struct store *s, struct recalling *recall, enum store_space space,
+		       const struct store_bytes *key)
 {
 	const struct store_msg m = {
-		.type = STORE_MSG_RECALL, .space = space,
+		.type = STORE_MSG_RECALL, .number = recall->number, .space = space,
 		.rq = { .op = STORE_GET, .keys = key, .nkeys = 1 },
 	};
-	struct recalling x = { s, store_msg_make(&m, s->budget) };
+	struct sending x = { s, recall, store_msg_make(&m, s->budget) };
 
 	if (!x.message)
 		return -ENOMEM;
@@ -58,126 +106,40 @@ static int recall_key(struct store *s, enum store_space space, const struct stor
 	return 0;
 }
 
-/* ---- at the root ---- */
-
-static void answer_no_memory(struct store *s, const struct asker *from)
+/* 0, and the recall, or NULL if no child has a copy; or -ENOMEM. */
+static int begin(struct store *s, uint64_t number, enum store_space space,
+		 const struct store_bytes *key, struct recalling **out)
 {
-	const struct store_answer a = {
-		.status = STORE_FULL,
-		.text = "no memory to change a key of which other nodes have copies (see Pmi2xBufferLimit)",
-	};
-	struct asker one = *from;
+	struct recalling *x = add(s, number, space, key);
+	int rc = x ? send_recall(s, x, space, key) : -ENOMEM;
 
-	store_answer(s, &one, 1, &a);
+	*out = NULL;
+	if (!x)
+		return rc;
+	if (!rc && x->owed) {
+		*out = x;
+		return 0;
+	}
+	forget(&s->recall, x);
+	free(x);
+	return rc;
 }
 
-/* Recall the copies of the key that the request changes. */
-static int recall_for(struct store *s, enum store_space space, const struct store_request *rq)
+int recall_for(struct store *s, enum store_space space, const struct store_request *rq,
+	       struct recalling **out)
 {
+	*out = NULL;
 	if (!request_changes(rq) || !home_is_lent(s->step, space, rq->keys))
 		return 0;
-	return recall_key(s, space, rq->keys);
-}
-
-static void hold(struct store *s, const struct asker *from, enum store_space space,
-		 const struct store_request *rq)
-{
-	const struct store_msg m = { .type = STORE_MSG_ASK, .space = space, .rq = *rq };
-	struct held *h = calloc(1, sizeof(*h));
-
-	if (h)
-		h->message = store_msg_make(&m, s->budget);
-	if (!h || !h->message) {
-		free(h);
-		answer_no_memory(s, from);
-		return;
-	}
-	h->from = *from;
-	h->debt = s->from_child;
-	if (h->debt)
-		h->debt->refs++;
-	DL_APPEND(s->recall.held, h);
-}
-
-void recall_ask(struct store *s, const struct asker *from, enum store_space space,
-		const struct store_request *rq)
-{
-	if (!s->recall.owed && recall_for(s, space, rq))
-		answer_no_memory(s, from);
-	else if (s->recall.owed)
-		hold(s, from, space, rq);
-	else
-		home_ask(s->step, from, space, rq);
-}
-
-static void free_held(struct held *h)
-{
-	payload_unref(h->message);
-	debt_unref(h->debt);
-	free(h);
-}
-
-/* False: it needs a recall, and stays the first one. */
-static bool carry_out(struct store *s, struct held *h)
-{
-	struct store_msg m;
-
-	if (store_msg_unpack(&m, h->message)) {
-		answer_no_memory(s, &h->from);
-		return true;
-	}
-	if (recall_for(s, m.space, &m.rq))
-		answer_no_memory(s, &h->from);
-	else if (!s->recall.owed)
-		home_ask(s->step, &h->from, m.space, &m.rq);
-	store_msg_free(&m);
-	return !s->recall.owed;
-}
-
-static void carry_out_held(struct store *s)
-{
-	struct held *h;
-
-	while (!s->recall.owed && (h = s->recall.held)) {
-		if (!carry_out(s, h))
-			return;
-		DL_DELETE(s->recall.held, h);
-		free_held(h);
-	}
-}
-
-bool recall_cancel(struct store *s, const struct asker *from)
-{
-	struct held *h;
-
-	DL_FOREACH(s->recall.held, h)
-		if (h->from.number == from->number && h->from.position == from->position)
-			break;
-	if (!h)
-		return false;
-	DL_DELETE(s->recall.held, h);
-	free_held(h);
-	return true;
-}
-
-void recall_forget(struct store *s, uint32_t position)
-{
-	struct held *h, *next;
-
-	DL_FOREACH_SAFE(s->recall.held, h, next) {
-		if (h->from.position != position)
-			continue;
-		DL_DELETE(s->recall.held, h);
-		free_held(h);
-	}
+	return begin(s, ++s->recall.last_number, space, rq->keys, out);
 }
 
 /* ---- answers ---- */
 
 /* Not through the window; see recall.h. */
-static int send_recalled(struct store *s)
+static int send_recalled(struct store *s, uint64_t number)
 {
-	const struct store_msg m = { .type = STORE_MSG_RECALLED };
+	const struct store_msg m = { .type = STORE_MSG_RECALLED, .number = number };
 	struct payload *message = store_msg_make(&m, NULL);
 	const struct payload_vec v = { &message, 1, 1, message ? message->len : 0 };
 
@@ -188,58 +150,66 @@ static int send_recalled(struct store *s)
 	return 0;
 }
 
-static int look(struct store *s)
+static int child_owes_nothing(struct store *s, struct recalling *x, uint32_t child)
 {
-	if (s->recall.owed)
-		return 0;
-	if (s->relay)
-		return send_recalled(s);
-	carry_out_held(s);
-	return 0;
-}
+	int rc = 0;
 
-static int child_owes_nothing(struct store *s, uint32_t index)
-{
-	s->recall.owes[index] = false;
-	s->recall.owed--;
-	return look(s);
+	x->owes[child] = false;
+	if (--x->owed)
+		return 0;
+	forget(&s->recall, x);
+	if (s->relay)
+		rc = send_recalled(s, x->number);
+	else
+		held_go_on(s, x);
+	free(x);
+	return rc;
 }
 
 int recall_begin(struct store *s, const struct store_msg *m)
 {
-	int rc = s->recall.owed ? -EPROTO : recall_key(s, m->space, m->rq.keys);
+	struct recalling *x = find(&s->recall, m->number);
+	int rc = x ? -EPROTO : begin(s, m->number, m->space, m->rq.keys, &x);
 
-	return rc ? rc : look(s);
+	return rc || x ? rc : send_recalled(s, m->number);
 }
 
-int recall_end(struct store *s, uint32_t child)
+int recall_end(struct store *s, uint32_t child, uint64_t number)
 {
+	struct recalling *x = find(&s->recall, number);
 	uint32_t i = tree_child_index(&s->place, child);
 
-	if (child == s->place.parent || !s->recall.owes[i])
+	if (child == s->place.parent || !x || !x->owes[i])
 		return -EPROTO;
-	return child_owes_nothing(s, i);
+	return child_owes_nothing(s, x, i);
 }
 
 void recall_child_gone(struct store *s, uint32_t child)
 {
-	if (s->recall.owes[child])
-		(void)child_owes_nothing(s, child);
+	struct recalling *x, *next;
+
+	HASH_ITER(hh, s->recall.active, x, next)
+		if (x->owes[child])
+			(void)child_owes_nothing(s, x, child);
 }
 
 /* ---- life ---- */
 
 int recall_init(struct recall *r, uint32_t children)
 {
-	r->owes = calloc((size_t)children + 1, sizeof(*r->owes));
-	return r->owes ? 0 : -ENOMEM;
+	r->sources = calloc((size_t)children + 1, sizeof(*r->sources));
+	return r->sources ? 0 : -ENOMEM;
 }
 
-void recall_free(struct recall *r)
+void recall_free(struct recall *r, uint32_t children)
 {
-	struct held *h, *next;
+	struct recalling *x, *next;
 
-	DL_FOREACH_SAFE(r->held, h, next)
-		free_held(h);
-	free(r->owes);
+	for (uint32_t i = 0; r->sources && i <= children; i++)
+		held_free(&r->sources[i]);
+	HASH_ITER(hh, r->active, x, next) {
+		forget(r, x);
+		free(x);
+	}
+	free(r->sources);
 }

@@ -243,7 +243,7 @@ static void free_links(struct store *s)
 		s->windows[i].closed = true;
 	for (uint32_t i = 0; s->windows && i <= s->place.children; i++)
 		window_close(&s->windows[i]);
-	recall_free(&s->recall);
+	recall_free(&s->recall, s->place.children);
 	free(s->windows);
 }
 

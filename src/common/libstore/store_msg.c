@@ -122,7 +122,8 @@ static void code_answered(struct coder *c, struct store_msg *m)
 
 static bool has_number(enum store_msg_type type)
 {
-	return type <= STORE_MSG_CANCEL || type == STORE_MSG_CREDIT;
+	return type <= STORE_MSG_CANCEL || type == STORE_MSG_CREDIT ||
+	       type == STORE_MSG_RECALL || type == STORE_MSG_RECALLED;
 }
 
 /* The type as it is packed: it holds a flag of the request or of the answer. */

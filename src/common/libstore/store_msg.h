@@ -17,8 +17,8 @@
  *   CREDIT   u8 7, u64 bytes: of messages that the sender has dealt with (window.h)
  *   BEHIND   u8 9, and the rest of ASK: the client has asked others that have no answer
  *   COPY     u8 10, and the rest of ANSWER: the node may keep the value (copies.h)
- *   RECALL   u8 11, u8 space, key: drop the copy of this key; to a child (recall.h)
- *   RECALLED u8 12: that is done; to the parent
+ *   RECALL   u8 11, u64 number, u8 space, key: drop the copy of this key; to a child (recall.h)
+ *   RECALLED u8 12, u64 number: that is done; to the parent
  *   ANSWERS  u8 8, u32 how many numbers, the numbers, and the rest of ANSWER: to all of these
  */
 #ifndef PMI2X_STORE_MSG_H
@@ -50,7 +50,8 @@ enum store_msg_type {
 
 struct store_msg {
 	enum store_msg_type type;
-	uint64_t number;            /* ASK, ANSWER, CANCEL: chosen by who asks; CREDIT: bytes */
+	/* ASK, ANSWER, CANCEL: chosen by who asks; CREDIT: bytes; RECALL, RECALLED: of the recall */
+	uint64_t number;
 	enum store_space space;     /* ASK, RECALL */
 	struct store_request rq;    /* ASK, RECALL; keys of an unpacked one are its own */
 	struct store_answer answer; /* ANSWER, ANSWERS; values and text of an unpacked one are its own */

@@ -7,6 +7,7 @@
  *   relay.h    the way to another node's home
  *   copies.h   copies of values on the other nodes
  *   recall.h   recalls of copies
+ *   held.h     requests that wait for a recall
  *   node.c     messages of neighbours
  *   request.c  rules of each request
  *   waits.c    descriptions of what waits

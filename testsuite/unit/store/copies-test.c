@@ -8,13 +8,19 @@
 
 #define RECALLS 20 /* more than a key is lent again after */
 
-static struct net_client *ask(uint32_t node, enum store_op op, const char *value)
+static struct net_client *ask_key(uint32_t node, enum store_op op, const char *key,
+				  const char *value)
 {
 	struct net_client *x = &net.clients[node];
 
 	x->answers = 0;
-	net_ask(x, node, op, "a", (struct store_bytes){ value, value ? strlen(value) : 0 });
+	net_ask(x, node, op, key, (struct store_bytes){ value, value ? strlen(value) : 0 });
 	return x;
+}
+
+static struct net_client *ask(uint32_t node, enum store_op op, const char *value)
+{
+	return ask_key(node, op, "a", value);
 }
 
 static void do_ask(uint32_t node, enum store_op op, const char *value)
@@ -128,10 +134,54 @@ NET_TEST(requests_behind_a_held_change_keep_their_order)
 	ask(0, STORE_SET, "2");
 	net_ask(&other, 0, STORE_SET, "b", (struct store_bytes){ "x", 1 });
 	net_ask(&other, 0, STORE_GET, "a", (struct store_bytes){ NULL, 0 });
-	assert_int_equal(other.answers, 0);
+	assert_int_equal(other.answers, 1);
 	net_settle(&net);
 	assert_int_equal(other.answers, 2);
 	assert_string_equal(other.value, "2");
+	store_client_close(other.client);
+}
+
+NET_TEST(request_behind_a_held_one_waits_for_it)
+{
+	struct net_client other;
+
+	net_client(&net, &other, 0);
+	do_ask(0, STORE_SET, "1");
+	assert_get(6, "1");
+	ask(0, STORE_SET, "2");
+	net_ask(&other, 0, STORE_GET, "a", (struct store_bytes){ NULL, 0 });
+	net_ask(&other, 0, STORE_SET, "b", (struct store_bytes){ "x", 1 });
+	assert_int_equal(other.answers, 0);
+	net_settle(&net);
+	assert_int_equal(other.answers, 2);
+	store_client_close(other.client);
+}
+
+/* Node 1 does not answer, and has a copy of one key. */
+NET_TEST(recall_holds_up_only_requests_for_its_key)
+{
+	struct net_client other;
+
+	net_client(&net, &other, 0);
+	do_ask(0, STORE_SET, "1");
+	assert_get(2, "1");
+	ask_key(0, STORE_SET, "b", "1");
+	ask_key(5, STORE_GET, "b", NULL);
+	net_settle(&net);
+	net.cut[1] = true;
+	ask(0, STORE_SET, "2");
+	net_ask(&other, 0, STORE_SET, "c", (struct store_bytes){ "3", 1 });
+	assert_int_equal(other.answers, 1);
+	ask_key(5, STORE_SET, "b", "2"); /* this recall is under way at the same time */
+	net_settle(&net);
+	assert_int_equal(net.clients[5].answers, 1);
+	ask(5, STORE_GET, NULL);
+	net_settle(&net);
+	assert_int_equal(net.clients[5].answers, 0);
+	store_neighbour_gone(net.nodes[0].store, 1, "lost node n1");
+	net_settle(&net);
+	assert_int_equal(net.clients[5].answers, 1);
+	assert_string_equal(net.clients[5].value, "2");
 	store_client_close(other.client);
 }
 

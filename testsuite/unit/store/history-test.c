@@ -105,11 +105,15 @@ static void op_send(void *arg, uint32_t position, const struct payload_vec *mess
 }
 
 /* The parent gets the answer to a recall that its child has not had. */
-static void skip_recall(struct world *w, uint32_t which)
+static void skip_recall(struct world *w, uint32_t which, struct payload *recall)
 {
-	const struct store_msg m = { .type = STORE_MSG_RECALLED };
-	struct payload *p = store_msg_make(&m, NULL);
+	struct store_msg m;
+	struct payload *p;
 
+	assert_int_equal(store_msg_unpack(&m, recall), 0);
+	store_msg_free(&m);
+	m.type = STORE_MSG_RECALLED;
+	p = store_msg_make(&m, NULL);
 	assert_int_equal(store_input(w->stores[which / NODES_MAX], which % NODES_MAX, p), 0);
 	payload_unref(p);
 }
@@ -123,7 +127,7 @@ static void deliver(struct world *w, uint32_t which)
 	l->n--;
 	memmove(&l->queue[at], &l->queue[at + 1], (l->n - at) * sizeof(*l->queue));
 	if (w->mutant == MUTANT_RECALLS && p->data[0] == STORE_MSG_RECALL)
-		skip_recall(w, which);
+		skip_recall(w, which, p);
 	else
 		assert_int_equal(store_input(w->stores[which % NODES_MAX], which / NODES_MAX, p), 0);
 	payload_unref(p);
