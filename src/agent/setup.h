@@ -82,7 +82,7 @@ struct agent_options {
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
 	/* The step has a TCPStore. Once PyTorch uses it, a rank that fails ends the step. */
 	bool torch;
-	/* The first node tells the others these ports of PyTorch and JAX; or zeroes. */
+	/* The first node tells the others these ports of PyTorch and JAX; not used elsewhere. */
 	uint16_t torch_ports[TORCH_PORTS];
 	bool torch_ports_wanted; /* this node's ranks wait for them */
 	bool knows_nodes;       /* setup.known has all nodes, whose connections count */

@@ -9,6 +9,7 @@
 #include "supervisor/supervisor_internal.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,11 +102,18 @@ static int listen_for_neighbours(struct supervisor *s)
 /* The caller keeps the port. */
 static int listen_for_torch(struct supervisor *s)
 {
+	struct sockaddr_storage where = { .ss_family = AF_UNSPEC };
+	struct sockaddr_in *loopback = (struct sockaddr_in *)&where;
 	uint16_t port = s->options.torch_port;
-	int fd = port ? port_listen_kept(port) : -1;
+	int fd;
 
 	if (!port)
 		return 0;
+	if (s->options.torch_loopback) {
+		loopback->sin_family = AF_INET;
+		loopback->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	}
+	fd = port_listen_kept(&where, port);
 	if (fd < 0)
 		log_error(s->log, "cannot listen at port %u for PyTorch's TCPStore: %s",
 			  s->options.torch_port, strerror(-fd));

@@ -126,7 +126,8 @@ struct supervisor_options {
 	int connect_back_fd;
 	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
 	struct supervisor_ports slurm_ports[SUPERVISOR_SLURM_PORTS];
-	uint16_t torch_port; /* for PyTorch's TCPStore, on every address; 0: nobody serves it */
+	uint16_t torch_port; /* for PyTorch's TCPStore; 0: nobody serves it */
+	bool torch_loopback; /* at 127.0.0.1 only, and not at every address */
 	bool sync;    /* there is a socket for pmi2x-sync */
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };

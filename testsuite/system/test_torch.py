@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-STORE = {"PMI2X_TORCH": "store"}
+STORE, TREE = {"PMI2X_TORCH": "store"}, {"PMI2X_TORCH": "tree"}
 RELEASES = ["1.13", "2.6"]
 
 pytestmark = pytest.mark.usefixtures("only_pmi2x")
@@ -46,9 +46,10 @@ def trained(result):
     return sorted(line for line in result.lines if line.startswith("trained"))
 
 
-@pytest.mark.parametrize("mode", ["env", "store"])
+@pytest.mark.parametrize("mode", ["env", "store", "tree"])
 def test_script_trains_without_an_address(train, mode):
-    """With env rank 0 has the server, with store the agent of the first node."""
+    """Rank 0 has the server with env, the agent of the first node with store, and that of
+    each node with tree."""
     result = train("all", env={"PMI2X_TORCH": mode}).ok()
     assert trained(result) == [
         f"trained {rank} of 8, {rank % 2} of 2" for rank in range(8)
@@ -70,10 +71,10 @@ def test_torchrun_meets_at_the_port_that_is_kept(srun, raw, torch):
 
 
 def test_operations_answer_as_those_of_torch(srun, raw, torch, tmp_path):
-    """The real client of torch, with torch's own server and with that of the agent."""
+    """The real client of torch, with torch's own server and with those of agents."""
     script = raw("torch-operations")[2]
     found = {}
-    for mode in "env", "store":
+    for mode in "env", "store", "tree":
         directory = tmp_path / mode
         directory.mkdir()
         layout = ["-N4", "--ntasks-per-node=2"]
@@ -81,17 +82,19 @@ def test_operations_answer_as_those_of_torch(srun, raw, torch, tmp_path):
         found[mode] = {path.name: path.read_text().splitlines() for path in directory.iterdir()}
     assert len(found["env"]) == 8
     assert len(found["env"]["rank-0"]) > 30, found
-    assert found["store"] == found["env"]
+    assert found["store"] == found["tree"] == found["env"]
 
 
-def test_rank_that_dies_ends_the_training(train):
-    result = train("dies").failed()
+@pytest.mark.parametrize("env", [STORE, TREE])
+def test_rank_that_dies_ends_the_training(train, env):
+    result = train("dies", env=env).failed()
     assert not trained(result), result
 
 
+@pytest.mark.parametrize("env", [STORE, TREE])
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_operation_is_answered_as_torch_does(client, release):
-    result = client(release, "all").ok()
+def test_every_operation_is_answered_as_torch_does(client, release, env):
+    result = client(release, "all", env=env).ok()
     assert result.lines.count("done all") == 8, result
 
 
@@ -100,10 +103,11 @@ def test_client_that_dies_in_wait_holds_up_nobody(client, release):
     client(release, "dies").ok()
 
 
-def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw):
+@pytest.mark.parametrize("env", [STORE, TREE])
+def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw, env):
     """Also on a node where nobody has used PMI or pmi2x-sync."""
     argv = raw("tcpstore", "1.13", "fails")
-    result = srun("-N4", "--ntasks-per-node=2", *argv, env=STORE).failed()
+    result = srun("-N4", "--ntasks-per-node=2", *argv, env=env).failed()
     result.says("rank 7 (node n4) exited with exit code 5, and other ranks use the TCPStore")
     assert result.code == 5, result
 
@@ -142,8 +146,9 @@ def test_value_over_the_limit_is_closed_by_name(client, cluster):
     assert "a value of 8388609 bytes, and 8388608 are allowed" in cluster.log_of("n1")
 
 
-def test_process_of_another_user_is_refused(client, cluster):
-    client("1.13", "stranger", ranks=1).ok()
+@pytest.mark.parametrize("env", [STORE, TREE])
+def test_process_of_another_user_is_refused(client, cluster, env):
+    client("1.13", "stranger", ranks=1, env=env).ok()
     assert "a process of another user" in cluster.log_of("n1")
 
 
@@ -165,6 +170,14 @@ def test_variables_are_set_where_the_job_has_not(srun):
 def test_all_nodes_have_the_ports_of_the_first(srun):
     lines = srun("-N4", "-n8", "sh", "-c", "echo $MASTER_PORT $JAX_COORDINATOR_ADDRESS", env=STORE).ok().lines
     assert len(lines) == 8 and len(set(lines)) == 1, lines
+
+
+def test_each_node_serves_its_tasks_with_tree(srun):
+    script = "echo $SLURM_NODEID $MASTER_ADDR $MASTER_PORT $JAX_COORDINATOR_ADDRESS"
+    lines = srun("-N4", "-n8", "sh", "-c", script, env=TREE).ok().lines
+    nodes, addresses, ports, jax = zip(*map(str.split, lines))
+    assert set(addresses) == {"127.0.0.1"} and len(set(jax)) == 1, lines
+    assert len(set(ports)) == len(set(nodes)) == len(set(zip(nodes, ports))), lines
 
 
 def test_rank_that_fails_ends_no_step_that_does_not_use_the_store(srun, prefix):

@@ -21,7 +21,7 @@ POLL = "until [ $(ls {0} | wc -l) -ge $SLURM_NTASKS ]; do sleep 0.1; done"
 
 # Ranks, rounds and peers of an operation: as the requirements of the store have them.
 Op = collections.namedtuple("Op", "work nodes per_node rounds peers")
-SERVERS = ("torch", "store")
+SERVERS = ("torch", "store", "tree")
 OPS = {
     "all": Op("all", 64, 16, 1, SERVERS),
     "one": Op("one", 64, 64, 1, SERVERS),

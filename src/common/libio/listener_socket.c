@@ -137,11 +137,9 @@ int port_keep(uint16_t port)
 	return socket_on(&everywhere, port, USE_KEEP);
 }
 
-int port_listen_kept(uint16_t port)
+int port_listen_kept(const struct sockaddr_storage *bind_to, uint16_t port)
 {
-	static const struct sockaddr_storage everywhere;
-
-	return socket_on(&everywhere, port, USE_SHARED);
+	return socket_on(bind_to, port, USE_SHARED);
 }
 
 uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,

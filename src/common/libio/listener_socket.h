@@ -19,8 +19,11 @@ int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
  * there. A descriptor or a negative errno.
  */
 int port_keep(uint16_t port);
-/* Listen at a port that the caller keeps. The descriptor or a negative errno. */
-int port_listen_kept(uint16_t port);
+/*
+ * Listen on `bind_to` at a port that the caller keeps, as listener_socket. The descriptor or a
+ * negative errno.
+ */
+int port_listen_kept(const struct sockaddr_storage *bind_to, uint16_t port);
 
 /*
  * The port of node `index` (a position): first + (seed + index) modulo the size of the

@@ -48,7 +48,7 @@ TEST(server_that_asks_for_a_kept_port_listens_there)
 	assert_int_equal(bind(server, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(server, 1), 0);
 	close(server);
-	server = port_listen_kept(port);
+	server = port_listen_kept(&everywhere, port);
 	assert_true(server >= 0);
 	close(server);
 	close(fd);

@@ -162,6 +162,7 @@ static const char *const torch_words[] = {
 	[CONF_TORCH_OFF] = "off",
 	[CONF_TORCH_ENV] = "env",
 	[CONF_TORCH_STORE] = "store",
+	[CONF_TORCH_TREE] = "tree",
 };
 
 static const char *const lend_words[] = { "no", "yes" };
@@ -362,7 +363,7 @@ static const struct option options[] = {
 	  "when libpmix gets the data of a PMIx fence" },
 	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL },
 	{ "Pmi2xTorch", "PMI2X_TORCH", &torch, FIELD(torch), CONF_TORCH_OFF,
-	  CONF_TORCH_STORE, CONF_TORCH_OFF,
+	  CONF_TORCH_TREE, CONF_TORCH_OFF,
 	  "variables and a TCPStore for PyTorch" },
 	{ "Pmi2xLend", NULL, &lend, FIELD(lend), 0, 1, 1, "whether jobs may set PMI2X_LEND" },
 	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, FIELD(trace_dir), 0, 0, 0,

@@ -38,6 +38,7 @@ enum conf_torch {
 	CONF_TORCH_OFF,
 	CONF_TORCH_ENV,   /* variables and ports */
 	CONF_TORCH_STORE, /* and a TCPStore on the first node */
+	CONF_TORCH_TREE,  /* and a TCPStore on each node, for its tasks */
 };
 
 struct conf {

@@ -480,6 +480,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		.connect_back_fd = s->connect_back.fd,
 		.sync = true,
 		.torch_port = torch_offer_served_port(&s->torch, s->step.position),
+		.torch_loopback = torch_offer_is_local(&s->torch),
 		.rank_fd = RANK_FD,
 	};
 	int rc;

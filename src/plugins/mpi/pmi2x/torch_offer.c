@@ -21,6 +21,7 @@
 #define JAX_NAME "JAX_COORDINATOR_ADDRESS"
 #define STEP_NAME "PMI2X_TORCH_STEP" /* whose variables these are */
 #define PORT_TRIES 256
+#define LOOPBACK "127.0.0.1"
 
 static const char *const names[] = {
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
@@ -59,21 +60,33 @@ static int keep_next(const struct torch_step *step, uint32_t *try, uint16_t *por
 	return fd;
 }
 
-static int keep_ports(struct torch_offer *o, const struct torch_step *step, char *why,
+static int keep_ports(struct torch_offer *o, const struct torch_step *step, int n, char *why,
 		      size_t size)
 {
 	uint32_t try = 0;
 
-	for (int i = 0; i < TORCH_PORTS; i++) {
+	for (int i = 0; i < n; i++) {
 		o->held[i] = keep_next(step, &try, &o->ports[i]);
 		if (o->held[i] >= 0)
 			continue;
 		snprintf(why, size,
-			 "the first node has no port from %u to %u that PMI2X_TORCH can give to the tasks (%s): widen Pmi2xPorts in mpi.conf",
-			 step->port_first, step->port_last, strerror(-o->held[i]));
+			 "%s has no port from %u to %u that PMI2X_TORCH can give to the tasks (%s): widen Pmi2xPorts in mpi.conf",
+			 step->position ? "a node" : "the first node", step->port_first,
+			 step->port_last, strerror(-o->held[i]));
 		return o->held[i];
 	}
 	return 0;
+}
+
+/* The first ones of enum torch_port, on this node. */
+static int ports_to_keep(const struct torch_offer *o, uint32_t position)
+{
+	return !position ? TORCH_PORTS : torch_offer_is_local(o) ? TORCH_PORT_STORE + 1 : 0;
+}
+
+static bool is_to_serve(enum conf_torch mode)
+{
+	return mode == CONF_TORCH_STORE || mode == CONF_TORCH_TREE;
 }
 
 /* A task of another step has started this one, or has submitted its job. */
@@ -104,16 +117,17 @@ int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
 	forget_outer_step(env);
 	if (mode == CONF_TORCH_OFF)
 		return 0;
-	o->serves = mode == CONF_TORCH_STORE && !is_set_by_job(env);
-	if (mode == CONF_TORCH_STORE && !o->serves)
-		log_error(notes, "PMI2X_TORCH=store serves no TCPStore, because the job has set MASTER_ADDR or MASTER_PORT: unset them");
+	o->serves = is_to_serve(mode) && !is_set_by_job(env);
+	if (is_to_serve(mode) && !o->serves)
+		log_error(notes, "PMI2X_TORCH=%s serves no TCPStore, because the job has set MASTER_ADDR or MASTER_PORT: unset them",
+			  mode == CONF_TORCH_TREE ? "tree" : "store");
 	rc = find_address(o, step->first_node);
 	if (rc) {
 		snprintf(why, size, "the address of node %s, which PMI2X_TORCH is to give to the tasks, cannot be found (%s)",
 			 step->first_node, strerror(-rc));
 		return rc;
 	}
-	return step->position ? 0 : keep_ports(o, step, why, size);
+	return keep_ports(o, step, ports_to_keep(o, step->position), why, size);
 }
 
 bool torch_offer_waits(const struct torch_offer *o, uint32_t position)
@@ -123,7 +137,13 @@ bool torch_offer_waits(const struct torch_offer *o, uint32_t position)
 
 uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position)
 {
-	return o->serves && !position ? o->ports[TORCH_PORT_STORE] : 0;
+	return o->serves && (!position || torch_offer_is_local(o)) ?
+		       o->ports[TORCH_PORT_STORE] : 0;
+}
+
+bool torch_offer_is_local(const struct torch_offer *o)
+{
+	return o->serves && o->mode == CONF_TORCH_TREE;
 }
 
 /* ---- variables ---- */
@@ -159,6 +179,7 @@ static void set_jax(const struct torch_offer *o, uint16_t port, char ***env)
 void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH_PORTS],
 			 uint32_t rank, uint32_t slot, uint32_t position, char ***env)
 {
+	bool is_local = torch_offer_is_local(o);
 	uint32_t count;
 
 	if (o->mode == CONF_TORCH_OFF)
@@ -172,8 +193,8 @@ void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH
 	set_jax(o, ports[TORCH_PORT_JAX], env);
 	if (o->serves)
 		set_store(env);
-	set_text(env, ADDRESS_NAME, o->address);
-	set_number(env, PORT_NAME, ports[TORCH_PORT_STORE]);
+	set_text(env, ADDRESS_NAME, is_local ? LOOPBACK : o->address);
+	set_number(env, PORT_NAME, (is_local ? o->ports : ports)[TORCH_PORT_STORE]);
 	env_array_overwrite(env, STEP_NAME, o->jobid);
 }
 

@@ -16,10 +16,11 @@
 
 struct torch_offer {
 	enum conf_torch mode;
-	bool serves;  /* the agent of the first node serves the TCPStore */
+	bool serves;  /* the agent of the first node, or of each node, serves the TCPStore */
 	char address[INET6_ADDRSTRLEN]; /* of the first node */
-	uint16_t ports[TORCH_PORTS]; /* on the first node; elsewhere zeroes */
-	int held[TORCH_PORTS]; /* sockets that keep the ports, on the first node; -1 */
+	/* Ports of the first node; elsewhere zeroes, but for the TCPStore's with `tree`. */
+	uint16_t ports[TORCH_PORTS];
+	int held[TORCH_PORTS]; /* sockets that keep these; -1 */
 	const struct layout *layout;
 	const char *jobid; /* name of the step */
 };
@@ -45,9 +46,11 @@ int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
 bool torch_offer_waits(const struct torch_offer *o, uint32_t position);
 /* The port at which the agent of this node serves; 0: it does not. */
 uint16_t torch_offer_served_port(const struct torch_offer *o, uint32_t position);
+/* Each agent serves the tasks of its node, at 127.0.0.1. */
+bool torch_offer_is_local(const struct torch_offer *o);
 /*
- * Add the variables of a task that the job has not set; those of an outer step are gone. `slot`: of the rank at its node;
- * `ports`: of the first node.
+ * Add the variables of a task that the job has not set; those of an outer step are gone.
+ * `slot`: of the rank at its node; `ports`: of the first node.
  */
 void torch_offer_set_env(const struct torch_offer *o, const uint16_t ports[TORCH_PORTS],
 			 uint32_t rank, uint32_t slot, uint32_t position, char ***env);
