@@ -61,7 +61,8 @@ def reject_silence(errors):
     if unproven(errors):
         raise WhyError("Slurm cannot authenticate on this host: "
                        f"{unproven(errors)}: {NO_PROOF}")
-    if re.search("configuration source|Unable to contact|timed out", errors):
+    if re.search("configuration source|configuration file|cannot stat file|Unable to contact|"
+                 "timed out", errors):
         raise WhyError(f"slurmctld does not answer: {errors.strip().splitlines()[-1]}; "
                        "\"scontrol ping\" says more; is SLURM_CONF right?")
 

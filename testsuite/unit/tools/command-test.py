@@ -75,6 +75,10 @@ class WrongOnes(unittest.TestCase):
     def test_a_path_is_no_verb(self):
         self.assertIn("is not a verb", self.refused("../tools/pmi2x-why"))
 
+    def test_an_option_is_not_called_a_verb(self):
+        self.assertIn('\'--versoin\' is not an option: did you mean "pmi2x --version"?',
+                      self.refused("--versoin"))
+
     def test_outside_of_a_step(self):
         done = pmi2x("bench", "ring", PATH=os.environ["PATH"])
         self.assertIn("runs in a step: srun --mpi=pmi2x", done.stderr)

@@ -385,9 +385,10 @@ class Played(unittest.TestCase):
         self.says_why_not("4711.batch", "4711.batch has no PMI")
 
     def test_a_silent_slurmctld_is_named_first(self):
-        (self.place / "scontrol").write_text(
-            "#!/bin/sh\necho 'scontrol: fatal: Could not establish a configuration source' >&2\n")
-        self.says_why_not(STEP, "slurmctld does not answer: ", "SLURM_CONF")
+        for words in "Could not establish a configuration source", \
+                "Unable to process configuration file":
+            (self.place / "scontrol").write_text(f"#!/bin/sh\necho 'scontrol: fatal: {words}' >&2\n")
+            self.says_why_not(STEP, "slurmctld does not answer: ", "SLURM_CONF")
 
 
 if __name__ == "__main__":
