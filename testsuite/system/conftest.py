@@ -313,6 +313,12 @@ def hello(compile_program):
 
 
 @pytest.fixture(scope="session")
+def debian_open_mpi(compile_program):
+    """The same with Debian's Open MPI, which uses PMIx."""
+    return compile_program(HERE.parents[1] / "contrib" / "cluster" / "mpi-hello.c", "mpicc.openmpi")
+
+
+@pytest.fixture(scope="session")
 def raw():
     """Command line of a client that speaks PMI without a library."""
 

@@ -55,6 +55,33 @@ def test_async_step_uses_extensions(async_steps, hello):
     assert "size 4 " in output, output
 
 
+def test_async_step_runs_open_mpi(async_steps, debian_open_mpi):
+    """By PMIx, in two steps at once."""
+    step = ["-N2", "-n4", debian_open_mpi]
+    for output in async_steps(step, step):
+        assert "size 4 " in output, output
+
+
+def test_async_step_names_a_rank_that_fails_before_pmix(async_steps, debian_open_mpi):
+    """Others wait for it in MPI_Init."""
+    script = f"[ $SLURM_PROCID != 3 ] || exit 5; exec {debian_open_mpi}"
+    (output,) = async_steps(["-N2", "-n4", "sh", "-c", f"'{script}'"])
+    assert "rank 3" in output and "exited with exit code 5" in output, output
+
+
+def test_tasks_of_an_async_step_meet(async_steps, prefix):
+    script = f"PATH={prefix}/bin:$PATH; pmi2x-sync barrier && pmi2x-sync allgather $SLURM_PROCID"
+    (output,) = async_steps(["-N2", "-n4", "sh", "-c", f"'{script}'"])
+    assert output.split() == ["0", "1", "2", "3"] * 4, output
+
+
+def test_async_step_serves_pytorch(async_steps, raw):
+    """What srun would read of the environment the nodes read."""
+    step = ["--export=ALL,PMI2X_TORCH=store", "-N2", "-n4", *raw("tcpstore", "2.6", "all")]
+    for output in async_steps(step, step):
+        assert output.splitlines().count("done all") == 4, output
+
+
 def test_async_steps_run_at_once(async_steps, raw):
     """Each has a secret and ports of its own."""
     step = ["-N2", "-n4", *raw("exchange", "2")]

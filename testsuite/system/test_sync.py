@@ -2,12 +2,9 @@
 """pmi2x-sync: tasks of a step meet from a shell, beside MPI or without it."""
 
 import os
-import pathlib
 import re
 
 import pytest
-
-TOP = pathlib.Path(__file__).resolve().parents[2]
 
 STEP = ["-N2", "-n4", "--ntasks-per-node=2"]
 
@@ -128,13 +125,6 @@ def sync(srun, prefix, only_pmi2x):
         return srun(*(options or STEP), "sh", "-c", whole, **more)
 
     return start
-
-
-@pytest.fixture
-def debian_open_mpi(compile_program):
-    """MPI_Init, collectives over all ranks, MPI_Finalize; by PMIx."""
-    source = TOP / "contrib" / "cluster" / "mpi-hello.c"
-    return compile_program(source, "mpicc.openmpi")
 
 
 def test_keys_of_all_nodes(sync):
