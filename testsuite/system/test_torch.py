@@ -146,6 +146,15 @@ def test_value_over_the_limit_is_closed_by_name(client, cluster):
     assert "a value of 8388609 bytes, and 8388608 are allowed" in cluster.log_of("n1")
 
 
+def test_client_that_connects_again_and_again_does_not_fill_the_log(client, cluster):
+    """MPI's messages in the same log have a limit of lines, too."""
+    before = cluster.log_of("n1").count("closed a connection to the TCPStore")
+    client("2.6", "unknown", ranks=1).ok()
+    log = cluster.log_of("n1")
+    assert log.count("closed a connection to the TCPStore") - before == 16
+    assert "closed 240 more connections to the TCPStore" in log
+
+
 @pytest.mark.parametrize("env", [STORE, TREE])
 def test_process_of_another_user_is_refused(client, cluster, env):
     client("1.13", "stranger", ranks=1, env=env).ok()

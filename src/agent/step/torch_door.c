@@ -28,7 +28,7 @@
 #define PAUSE_BYTES (256u << 10) /* unread answers, then no query is read */
 #define UNREAD_MAX (STORE_ANSWER_MAX + ((size_t)16 << 20)) /* bytes of answers */
 #define LOOK_REST 2 /* see look() */
-#define REFUSED_LINES_MAX 16    /* in the log; of the rest a number */
+#define LINES_MAX 16 /* in the log about refused and about closed connections; of the rest a number */
 
 struct torch_client {
 	struct torch_client *prev, *next;
@@ -57,7 +57,7 @@ struct torch_door {
 	uv_timer_t look;
 	uint64_t rest_ms; /* before the next look: it may be long */
 	uint32_t count, most;
-	uint32_t refused, full;
+	uint32_t refused, closed, full;
 	bool used;      /* a client has connected */
 	bool step_ends;
 	int code;       /* for srun, if the step ends */
@@ -305,8 +305,9 @@ static void go_on(struct torch_client *c)
 		fail(c, tcpstore_why(c->wire));
 	if (!c->why[0])
 		return;
-	log_error(node->log, "closed a connection to the TCPStore of step %s: %s",
-		  c->door->service->step->jobid, c->why);
+	if (c->door->closed++ < LINES_MAX)
+		log_error(node->log, "closed a connection to the TCPStore of step %s: %s",
+			  c->door->service->step->jobid, c->why);
 	drop(c);
 }
 
@@ -413,7 +414,7 @@ static void admit(struct torch_door *d, int fd)
 
 static void refuse(struct torch_door *d, enum torch_peer peer, const char *name)
 {
-	if (peer == TORCH_PEER_GONE || d->refused++ >= REFUSED_LINES_MAX)
+	if (peer == TORCH_PEER_GONE || d->refused++ >= LINES_MAX)
 		return;
 	log_error(d->service->node->log,
 		  "refused a connection from %s to the TCPStore of step %s: %s", name,
@@ -526,6 +527,13 @@ int torch_door_open(struct service *s)
 	return rc;
 }
 
+static void tell_rest(const struct torch_door *d, const char *what, uint32_t count)
+{
+	if (count > LINES_MAX)
+		log_info(d->service->node->log, "%s %u more connections to the TCPStore of step %s",
+			 what, count - LINES_MAX, d->service->step->jobid);
+}
+
 void torch_door_close(struct service *s)
 {
 	struct torch_door *d = s->torch;
@@ -540,10 +548,9 @@ void torch_door_close(struct service *s)
 		close(d->peers[--d->npeers].fd);
 	node_close_handle(&d->soon);
 	node_close_handle(&d->look);
-	if (d->refused > REFUSED_LINES_MAX)
-		log_info(s->node->log, "refused %u more connections to the TCPStore of step %s",
-			 d->refused - REFUSED_LINES_MAX, s->step->jobid);
-	d->refused = 0;
+	tell_rest(d, "refused", d->refused);
+	tell_rest(d, "closed", d->closed);
+	d->refused = d->closed = 0;
 }
 
 void torch_door_free(struct service *s)

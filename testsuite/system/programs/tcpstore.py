@@ -8,6 +8,7 @@ Arguments: a release, 1.13 or 2.6; what to do:
   big       more than a value may have: the connection is closed
   fails     the last rank fails while the others wait for its key: the step ends
   late      rank 0 opens a file, the third argument, before it sets what the others wait for
+  unknown   a query that no release has, on 256 connections
   stranger  a connection, which is to be closed at once
 """
 
@@ -212,6 +213,14 @@ def do_late(store):
         store.set(b"late", b"")
     store.wait(b"late")
     store.barrier(b"end")
+
+
+def do_unknown(store):
+    for _ in range(256):
+        other = Store(sys.argv[1])
+        other.socket.sendall(b"\xff")
+        closed(other)
+    store.add(b"still", 1)
 
 
 def do_stranger(store):
