@@ -3,13 +3,14 @@
 
 import contextlib
 
+from ._encoding import seconds
 from ._executor import Target
 from ._results import Error
 
 
 class Several(Target):
-    """Several DVMs under one name: tasks go to the least loaded one, or to that of the
-    node that they name. A failure of one DVM concerns its tasks only."""
+    """Several DVMs under one name: tasks are shared out by slots times `time`, or go to the
+    DVM of the node that they name. A failure of one DVM concerns its tasks only."""
 
     def __init__(self, members, name):
         self.name = name
@@ -31,10 +32,9 @@ class Several(Target):
     def submit_many(self, tasks):
         """As of Dvm."""
         tasks = list(tasks)
-        loads = [_Load(number, found) for number, found in self._statuses().items()]
         parts = {}
-        for index, task in enumerate(tasks):
-            parts.setdefault(_choose(loads, task), []).append(index)
+        for index, number in enumerate(_share_out(self._statuses(), tasks)):
+            parts.setdefault(number, []).append(index)
         futures = [None] * len(tasks)
         # One call for each member: each request then says whether more follow for its head.
         for number, part in parts.items():
@@ -72,25 +72,45 @@ class Several(Target):
 
 
 class _Load:
-    """The resources and the load of one of several DVMs."""
+    """The resources of one of several DVMs, and its work in slots times seconds."""
 
-    def __init__(self, number, status):
+    def __init__(self, number, status, each):
         up = [node for node in status["nodes"] if node["state"] == "up"]
         self.number, self.nodes = number, len(up)
         self.names = {node["name"] for node in status["nodes"]}
         self.cores = sum(node["cores"] for node in up)
-        self.waiting = status["queued"] + sum(n["cores"] - n["free"] for n in up)
+        self.work = each * (status["queued"] + sum(n["cores"] - n["free"] for n in up))
 
 
-def _choose(loads, task):
-    """The number of the member that gets a task: as src/dvm/cli/group.c does it."""
-    need = max(1, task.get("ranks", 1) * task.get("cores", 1))
-    place = task.get("place") or [{}]
+def _limit(task):
+    """Seconds; 0 is none, or one that the head refuses."""
+    time = seconds(task.get("time", 0))
+    return time if isinstance(time, (int, float)) and time > 0 else 0
+
+
+def _share_out(statuses, tasks):
+    """The number of the member for each task: as src/dvm/core/share.c does it, the largest
+    first. A task without a limit counts like the mean of the others."""
+    limits = [_limit(task) for task in tasks]
+    known = [limit for limit in limits if limit]
+    mean = sum(known) / len(known) if known else 1
+    loads = [_Load(number, status, mean) for number, status in statuses.items()]
+    needs = [max(1, task.get("ranks", 1) * task.get("cores", 1)) for task in tasks]
+    works = [need * (limit or mean) for need, limit in zip(needs, limits)]
+    numbers = [None] * len(tasks)
+    for index in sorted(range(len(tasks)), key=lambda index: -works[index]):
+        load = _choose(loads, tasks[index], needs[index], works[index])
+        load.work += works[index]
+        numbers[index] = load.number
+    return numbers
+
+
+def _choose(loads, task, need, work):
+    place = (task.get("place") or [{}])[0].get("node")
+    named = (task.get("on") or [place])[0]
     able = (
-        [load for load in loads if place[0].get("node") in load.names]
+        [load for load in loads if named in load.names]
         or [x for x in loads if x.cores >= need and x.nodes >= task.get("nodes", 1)]
         or [max(loads, key=lambda load: load.cores)]
     )
-    load = min(able, key=lambda each: (each.waiting + need) / (each.cores or 1))
-    load.waiting += need
-    return load.number
+    return min(able, key=lambda each: (each.work + work) / (each.cores or 1))
