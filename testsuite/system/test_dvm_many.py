@@ -317,13 +317,23 @@ def test_tasks_are_cancelled_by_name_and_range(one):
     waits = "sh", "-c", "until [ -e go ]; do sleep 0.05; done"
     one("submit", "-J", "a", "--array", "1-8", *waits).ok()
     one("submit", "-J", "b", "--array", "1-8", *waits).ok()
-    assert one("cancel", "--name", "a").ok().lines == ["8 tasks are ended"]
-    assert one("cancel", "--name", "none").ok().lines == ["0 tasks are ended"]
+    assert one("cancel", "--name", "a").ok().lines == ["8 tasks are cancelled"]
+    assert one("cancel", "--name", "none").ok().lines == ["0 tasks are cancelled"]
     assert one("signal", "sigcont", "9-12").ok().lines == ["4 tasks were sent the signal"]
-    assert one("cancel", "9-11,13", "16").ok().lines == ["5 tasks are ended"]
+    assert one("cancel", "9-11,13", "16").ok().lines == ["5 tasks are cancelled"]
     wait_until(lambda: status(one)["running"] == 3 and status(one)["queued"] == 0)
     assert one("cancel", "5-", "1").code == one("cancel", "--all", "1").code == 2
     assert one("cancel", "1-9999999").says("are more than 1000000 tasks").code == 2
+
+
+def test_cancel_and_signal_of_ended_tasks_fail(one):
+    one("submit", "--wait", "--array", "1-3", "true").ok()
+    one("submit", "sleep", "600").ok()
+    for command in ["cancel", "2-3"], ["signal", "CONT", "2-3"]:
+        result = one(*command)
+        assert result.lines == ["2 tasks had already ended"]
+        assert result.code == 1
+    assert one("cancel", "3-4").ok().lines == ["1 task is cancelled", "1 task had already ended"]
 
 
 def test_local_nodes_share_the_machine(dvm, env):

@@ -36,7 +36,7 @@ def test_all_ended_tasks_are_listed(one):
     tasks = json.loads(one("ps", "--ended", "--json").ok().stdout)["tasks"]
     assert sorted(t["id"] for t in tasks if t["state"] == "done") == list(range(1, 2501))
     assert one("ps", "--ended").ok().lines[-1] == "and 100 more: pmi2x-dvm show TASK, why TASK"
-    assert one("cancel", "--all").ok().lines == ["1100 tasks are ended"]
+    assert one("cancel", "--all").ok().lines == ["1100 tasks are cancelled"]
 
 
 def test_listings_have_command_and_end_of_errors(one, tmp_path):

@@ -68,7 +68,7 @@ def test_tasks_by_number(many):
     shown = json.loads(many("show", ids[4]).ok().stdout)
     assert shown["id"] == int(ids[4])
     assert f"task {ids[4]}: running" in many("why", ids[4]).ok().stdout
-    assert "5 tasks are ended" in many("cancel", *ids[:5]).ok().stdout
+    assert "5 tasks are cancelled" in many("cancel", *ids[:5]).ok().stdout
     many("wait", *ids[:5]).failed().says("5 failed")
     many("down").failed().says("1 task has not ended")
     assert status(many)["running"] == 1

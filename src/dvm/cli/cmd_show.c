@@ -282,42 +282,51 @@ static json_t *request_for(const char *op, const struct options *o, int argc, ch
 	return json_pack("{s:s,s:o}", "op", op, "ids", ids);
 }
 
-/* one, many: what has happened to one task, or to several. */
-static struct conn *do_to_tasks(const struct options *o, json_t *request, const char *one,
-				const char *many)
+/*
+ * one, many: what has happened to one task, or to several. False: it has happened to none of
+ * those that were named by number, which had ended.
+ */
+static bool do_to_tasks(struct conn *c, json_t *request, const char *one, const char *many)
 {
-	struct conn *c = conn_look(o->dvm);
 	json_t *event = conn_ask(c, request);
-	long long n = get_number(event, "tasks");
+	long long n = get_number(event, "tasks"), over = get_number(event, "over");
 
-	printf("%lld task%s %s\n", n, plural((uint64_t)n), n == 1 ? one : many);
+	if (n || !over)
+		printf("%lld task%s %s\n", n, plural((uint64_t)n), n == 1 ? one : many);
+	if (over)
+		printf("%lld task%s had already ended\n", over, plural((uint64_t)over));
 	json_decref(event);
-	return c;
+	return n || !over;
 }
 
 int cmd_cancel(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = do_to_tasks(&o, request_for("cancel", &o, argc - optind,
-						     argv + optind), "is ended", "are ended");
+	json_t *request = request_for("cancel", &o, argc - optind, argv + optind);
+	struct conn *c = conn_look(o.dvm);
+	bool any = do_to_tasks(c, request, "is cancelled", "are cancelled");
 	bool unheard = cancel_is_unheard(c);
 
 	conn_close(c);
-	return unheard;
+	return unheard || !any;
 }
 
 int cmd_signal(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
+	struct conn *c;
 	uint32_t number;
 	json_t *request;
+	bool any;
 
 	if (optind >= argc || !signal_take(argv[optind], &number))
 		die_usage("signal: a signal comes first, as a number or as in TERM");
 	request = request_for("signal", &o, argc - optind - 1, argv + optind + 1);
 	json_object_set_new(request, "signal", json_integer(number));
-	conn_close(do_to_tasks(&o, request, "was sent the signal", "were sent the signal"));
-	return 0;
+	c = conn_look(o.dvm);
+	any = do_to_tasks(c, request, "was sent the signal", "were sent the signal");
+	conn_close(c);
+	return !any;
 }
 
 static int drain(const char *op, int argc, char **argv)

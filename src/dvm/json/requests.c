@@ -25,13 +25,29 @@ static void answer_done(struct dvm_head *h, struct head_client *c,
 					"line", (json_int_t)h->line));
 }
 
+/* How many of the tasks that are named by number have ended. */
+static size_t count_ended(struct dvm_head *h, json_t *request)
+{
+	json_t *id;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(request, "ids"), i, id) {
+		const struct head_task *t = task_find(h, (uint64_t)json_integer_value(id));
+
+		n += !t || t->state == TASK_ENDED;
+	}
+	return n;
+}
+
+/* The answer: "tasks" had not ended, and "over" had. */
 static void do_to_tasks(struct dvm_head *h, struct head_client *c, json_t *request,
 			task_fn fn)
 {
-	size_t count, unkept;
+	size_t over = count_ended(h, request), count, unkept;
 
 	if (client_for_tasks(h, c, request, fn, &count, &unkept))
-		answer_done(h, c, request, count);
+		client_answer(h, c, request, json_pack("{s:s,s:I,s:I}", "ev", "ok", "tasks",
+					(json_int_t)(count + unkept - over), "over", (json_int_t)over));
 }
 
 /* "queued": only a task that waits. */
