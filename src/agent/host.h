@@ -72,8 +72,8 @@ struct agent_host {
 	void (*pmix_send)(void *arg, const void *head, size_t len,
 			  struct payload *data);
 	/*
-	 * With agent_options.torch_ports_wanted: the ports that the first node keeps. Called
-	 * once. NULL otherwise.
+	 * With agent_options.torch_ports_wanted: the ports that the first node keeps, or
+	 * zeroes: it has left the step. Called once. NULL otherwise.
 	 */
 	void (*torch_ports_known)(void *arg, const uint16_t ports[]);
 	/* The agent has closed all that it has. Only kill_step may be called after it. */

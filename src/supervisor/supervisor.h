@@ -180,7 +180,8 @@ void supervisor_rank_comes(const struct supervisor *s);
 
 /*
  * In such a child, with agent_options.torch_ports_wanted: wait until the first node has told its
- * ports, `ms` at most, and write them. False: the rank is not to begin.
+ * ports, `ms` at most, and write them. If that node has left the step, `ports` stays as it is.
+ * False: the rank is not to begin.
  */
 bool supervisor_torch_ports(const struct supervisor *s, int ms, uint16_t ports[TORCH_PORTS]);
 

@@ -7,6 +7,7 @@
 #include "supervisor/supervisor_internal.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 int torch_ports_open(struct supervisor *s)
@@ -27,7 +28,7 @@ void torch_ports_known(struct supervisor *s, const struct host_msg *m)
 {
 	const uint16_t ports[TORCH_PORTS] = { (uint16_t)(m->number >> 16), (uint16_t)m->number };
 
-	if (s->torch_ports.tell >= 0 && ports[0] && ports[1])
+	if (s->torch_ports.tell >= 0 && !ports[0] == !ports[1])
 		(void)send(s->torch_ports.tell, ports, sizeof(ports),
 			   MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -48,8 +49,13 @@ void torch_ports_close(struct supervisor *s)
 
 bool supervisor_torch_ports(const struct supervisor *s, int ms, uint16_t ports[TORCH_PORTS])
 {
-	const size_t size = TORCH_PORTS * sizeof(*ports);
+	uint16_t known[TORCH_PORTS];
 
-	return supervisor_wait_event(s->torch_ports.known, ms) &&
-	       recv(s->torch_ports.known, ports, size, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)size;
+	if (!supervisor_wait_event(s->torch_ports.known, ms) ||
+	    recv(s->torch_ports.known, known, sizeof(known), MSG_PEEK | MSG_DONTWAIT) !=
+		    (ssize_t)sizeof(known))
+		return false;
+	if (known[0])
+		memcpy(ports, known, sizeof(known));
+	return true;
 }

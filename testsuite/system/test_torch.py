@@ -8,6 +8,9 @@ import subprocess
 
 import pytest
 
+from faulty import daemon
+from harness import STEP_S, stopped, wait_until
+
 STORE, TREE = {"PMI2X_TORCH": "store"}, {"PMI2X_TORCH": "tree"}
 RELEASES = ["1.13", "2.6"]
 
@@ -204,6 +207,20 @@ def test_address_of_the_job_stays(srun):
     assert got["MASTER_ADDR"] == "192.0.2.1" and got["MASTER_PORT"] == "29500"
     assert "TORCHELASTIC_USE_AGENT_STORE" not in got
     result.says("because the job has set MASTER_ADDR or MASTER_PORT")
+
+
+def test_late_node_begins_when_the_first_has_left(cluster, tmp_path):
+    """Pmi2xTorch may be the default of a site, and so of programs that do not meet."""
+    script = f"touch {tmp_path}/$SLURM_PROCID; echo $MASTER_PORT"
+    argv = ["srun", "--mpi=pmi2x", "-N2", "-n2", "sh", "-c", script]
+    with stopped(daemon(cluster, "slurmd", "n2")):
+        step = cluster.start(*argv, env=STORE)
+        wait_until((tmp_path / "0").exists)
+        wait_until(lambda: not cluster.step_daemon("n1"))
+    out, err = step.communicate(timeout=STEP_S)
+    assert not step.returncode and not err, (err, cluster.log_of("n2")[-3000:])
+    first, late = out.split()
+    assert first == late, out
 
 
 def test_step_of_a_task_has_variables_of_its_own(srun):

@@ -192,18 +192,23 @@ static void on_up(void *arg, uint32_t position)
 	pmi_server_link_up(s->server, position);
 }
 
+static bool ranks_wait(const struct service *s)
+{
+	return !s->leaving && (pmi_server_pending(s->server) || store_waiting(s->store));
+}
+
 static bool waits(void *arg)
 {
 	const struct service *s = arg;
 
-	return !s->leaving && (pmi_server_pending(s->server) || store_waiting(s->store) ||
-				torch_tree_waits(s));
+	return ranks_wait(s) || (!s->leaving && torch_tree_waits(s));
 }
 
 /*
  * A node that goes without goodbye was killed, or its host is down: nobody else tells
  * srun, which would wait for that node's ranks forever. A node that never was there
- * may have ranks that use no PMI: its absence matters only to those who wait for it.
+ * may have ranks that use no PMI: its absence matters only to ranks that wait for it. Ranks that wait
+ * for ports begin without these.
  * With --no-kill only collectives that need the node fail.
  */
 static bool ends_step(struct service *s, const struct peer_gone *gone)
@@ -212,7 +217,7 @@ static bool ends_step(struct service *s, const struct peer_gone *gone)
 		return false;
 	switch (gone->end) {
 	case PEER_BROKEN: return true;
-	case PEER_UNREACHED: return waits(s);
+	case PEER_UNREACHED: return ranks_wait(s);
 	case PEER_SILENT: return !gone->is_parent;
 	default: return false;
 	}

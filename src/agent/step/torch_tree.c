@@ -25,9 +25,17 @@ struct torch_tree {
 
 /* ---- in ---- */
 
-static void take_ports(struct torch_tree *t, const char *text)
+static void report_ports(struct torch_tree *t, const uint16_t ports[TORCH_PORTS])
 {
 	const struct agent_host *host = t->service->node->host;
+
+	t->waits = false;
+	if (host->torch_ports_known)
+		host->torch_ports_known(host->arg, ports);
+}
+
+static void take_ports(struct torch_tree *t, const char *text)
+{
 	unsigned ports[TORCH_PORTS];
 	uint16_t known[TORCH_PORTS];
 
@@ -36,8 +44,21 @@ static void take_ports(struct torch_tree *t, const char *text)
 		return;
 	for (int i = 0; i < TORCH_PORTS; i++)
 		known[i] = (uint16_t)ports[i];
-	if (host->torch_ports_known)
-		host->torch_ports_known(host->arg, known);
+	report_ports(t, known);
+}
+
+/*
+ * The ranks of the first node, or of one on the way to it, ended before this node was connected.
+ * So they use no meeting point, and the ranks of this node may not, either: they begin.
+ */
+static void miss_ports(struct torch_tree *t)
+{
+	static const uint16_t unknown[TORCH_PORTS];
+	const struct service *s = t->service;
+
+	log_info(s->node->log, "node %s does not know the ports of PMI2X_TORCH: the first node has left the step",
+		 node_own_name(s->node));
+	report_ports(t, unknown);
 }
 
 static void take_failed(const struct torch_tree *t, const char *text)
@@ -51,13 +72,15 @@ static void take_failed(const struct torch_tree *t, const char *text)
 	t->failed(t->service, why, code);
 }
 
-/* A request that fails does so because the step is ending, which others report. */
+/* A request fails when the parent has gone. If that ends the step, others report it. */
 static void on_answer(void *arg, uint64_t topic, const struct store_answer *a)
 {
 	struct torch_tree *t = arg;
 	char text[FAILED_MAX];
 	const struct payload *value;
 
+	if (a->status == STORE_FAILED && topic == TOPIC_PORTS && t->waits)
+		miss_ports(t);
 	if (a->status != STORE_OK || !a->nvalues || !(value = a->values[0]))
 		return;
 	snprintf(text, sizeof(text), "%.*s", (int)value->len, value->data);

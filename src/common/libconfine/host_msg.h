@@ -44,7 +44,7 @@ enum host_type {
 	 */
 	HOST_FIND_HOLDER, /* data: libio/holder.h, packed */
 	HOST_HOLDER,      /* code: of holder_find */
-	HOST_TORCH_PORTS, /* of the agent; number: both ports, the first one in the upper half */
+	HOST_TORCH_PORTS, /* of the agent; number: both ports, the first one in the upper half; 0: unknown */
 	HOST_TYPES,
 };
 

@@ -42,18 +42,21 @@ static int find_address(struct torch_offer *o, const char *node)
 	return inet_ntop(addr.ss_family, ip, o->address, sizeof(o->address)) ? 0 : -errno;
 }
 
-/*
- * Behind the ports where the nodes of the step listen, the first ones that nobody has. Returns
- * a descriptor or a negative errno.
- */
-static int keep_next(const struct torch_step *step, uint32_t *try, uint16_t *port)
+/* Behind the ports where the nodes of the step listen. */
+static uint16_t port_of_try(const struct torch_step *step, uint32_t try)
 {
 	const uint32_t behind = layout_nodes(step->layout) * STEP_PORT_TRIES;
+
+	return seeded_port(step->port_seed, behind + try, step->port_first, step->port_last);
+}
+
+/* The first ones that nobody has. Returns a descriptor or a negative errno. */
+static int keep_next(const struct torch_step *step, uint32_t *try, uint16_t *port)
+{
 	int fd = -EADDRINUSE;
 
 	while (fd == -EADDRINUSE && *try < PORT_TRIES) {
-		*port = seeded_port(step->port_seed, behind + *try, step->port_first,
-				    step->port_last);
+		*port = port_of_try(step, *try);
 		fd = port_keep(*port);
 		(*try)++;
 	}
@@ -87,6 +90,13 @@ static int ports_to_keep(const struct torch_offer *o, uint32_t position)
 static bool is_to_serve(enum conf_torch mode)
 {
 	return mode == CONF_TORCH_STORE || mode == CONF_TORCH_TREE;
+}
+
+/* For ranks that the first node does not tell its ports any more. */
+static void guess_ports(struct torch_offer *o, const struct torch_step *step)
+{
+	for (uint32_t i = 0; i < TORCH_PORTS; i++)
+		o->ports[i] = port_of_try(step, i);
 }
 
 /* A task of another step has started this one, or has submitted its job. */
@@ -127,6 +137,7 @@ int torch_offer_make(struct torch_offer *o, enum conf_torch mode,
 			 step->first_node, strerror(-rc));
 		return rc;
 	}
+	guess_ports(o, step);
 	return keep_ports(o, step, ports_to_keep(o, step->position), why, size);
 }
 

@@ -18,7 +18,7 @@ struct torch_offer {
 	enum conf_torch mode;
 	bool serves;  /* the agent of the first node, or of each node, serves the TCPStore */
 	char address[INET6_ADDRSTRLEN]; /* of the first node */
-	/* Ports of the first node; elsewhere zeroes, but for the TCPStore's with `tree`. */
+	/* Ports of the first node; elsewhere likely ones, but for the TCPStore's with `tree`. */
 	uint16_t ports[TORCH_PORTS];
 	int held[TORCH_PORTS]; /* sockets that keep these; -1 */
 	const struct layout *layout;
