@@ -17,6 +17,7 @@ import subprocess
 import time
 
 from harness import Result, below, process_table, wait_until
+from processes import command_line, of_process
 
 HANGS_S = 90  # a step that has not ended by then never will
 WAITS = {7, 47, 202, 232, 271, 281}  # poll, recvmsg, futex, epoll_*, ppoll
@@ -164,11 +165,7 @@ class Step:
 
 def waits(pid):
     """Whether a process is in a system call in which libpmi2x waits."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/syscall").read_text()
-    except OSError:
-        return False
-    number = text.split()[0]
+    number = of_process(pid, "syscall").partition(" ")[0]
     return number.isdigit() and int(number) in WAITS
 
 
@@ -182,8 +179,7 @@ def daemon(cluster, name, node=None):
     for pid in below(cluster.state["guard"]):
         if table.get(pid, (0, ""))[1] != name:
             continue
-        words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-        if node is None or node in words:
+        if node is None or node in command_line(pid).split():
             return pid
     raise AssertionError(f"no {name} {node or ''}")
 

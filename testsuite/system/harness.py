@@ -14,6 +14,8 @@ import time
 
 import pytest
 
+from processes import begun, below, command_line, opened_files, process_table, read_text, thread_states
+
 DAEMONS = {
     "munged",
     "sackd",
@@ -114,48 +116,6 @@ def run(argv, timeout=STEP_S, env=None, stdin=None, cwd=None):
     return result
 
 
-def process_table():
-    """{pid: (parent, name)} of all that is alive."""
-    table = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            text = (entry / "stat").read_text()
-        except OSError:
-            continue
-        name = text[text.index("(") + 1 : text.rindex(")")]
-        state, parent = text[text.rindex(")") + 2 :].split()[:2]
-        if state != "Z":
-            table[int(entry.name)] = int(parent), name
-    return table
-
-
-def below(root):
-    """All descendants of root."""
-    table = process_table()
-    found = {root}
-    while more := {p for p, (up, _) in table.items() if up in found} - found:
-        found |= more
-    return found - {root}
-
-
-def read_text(path):
-    """Nothing when the file has gone meanwhile."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def command_line(pid):
-    try:
-        raw = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return ""
-    return raw.replace(b"\0", b" ").decode(errors="replace").strip()
-
-
 def is_of_cluster(pid, directory):
     """By the environment, which the daemons of a cluster pass on. A slurmd that a test
     has started passes on none, and not everybody may read it."""
@@ -180,33 +140,6 @@ def agents_of(directory, step, node=None):
         and table.get(table[pid][0], (0, ""))[1] != "slurmstepd"
         and is_of_cluster(pid, directory)
     ]
-
-
-def begun(pid):
-    """When a process was started, in the clock's ticks; 0: it has gone."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(stat.rpartition(")")[2].split()[19])
-
-
-def opened_files(pid):
-    links = []
-    try:
-        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            links.append(os.readlink(fd))
-    except OSError:
-        pass
-    return links
-
-
-def thread_states(pid):
-    states = set()
-    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
-        with contextlib.suppress(OSError):  # the thread has gone
-            states.add(path.read_text().rpartition(")")[2].split()[0])
-    return states
 
 
 def stop(pid):

@@ -12,6 +12,7 @@ import pytest
 
 from faulty import restarted
 from harness import Cluster, wait_until
+from processes import of_process, read_text
 
 STUCK_S = 60  # after which a node that is completing is named
 
@@ -58,8 +59,7 @@ def test_daemons_that_are_reloaded_load_the_plugin(late_plugin):
 
 
 def has_loaded(pid_file):
-    maps = pathlib.Path("/proc", pid_file.read_text().strip(), "maps")
-    return "/mpi_pmi2x.so" in maps.read_text()
+    return "/mpi_pmi2x.so" in of_process(read_text(pid_file), "maps")
 
 
 @pytest.mark.wide

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from harness import Cluster, below, run, wait_until
+from processes import state_of
 
 PROGRAM = "libexec/pmi2x/pmi2x-cluster"
 
@@ -56,11 +57,7 @@ def test_killed(small, victim):
 
 
 def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return state_of(pid) not in ("Z", "")
 
 
 def test_ends_with_its_owner(prefix, scratch):

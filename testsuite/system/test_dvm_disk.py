@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from dvms import dvm, living, status, there, wait_until
+from processes import opened_files
 from test_dvm_journal import ends, head_of, kill_head
 
 __all__ = ["dvm", "there"]
@@ -129,7 +130,7 @@ def test_a_failed_sync_of_the_directory_loses_nothing(dvm, env, disk, journal):
     dvm("submit", "--wait", "--array", f"1-{MANY}", "true", BIG).ok()
     wait_until(lambda: ["fsync-directory", str(errno.EIO)] in disk.calls())
     dvm("submit", "--wait", "--array", "1-50", "true").ok()
-    files = [os.readlink(f) for f in pathlib.Path(f"/proc/{head_of(env)}/fd").iterdir()]
+    files = opened_files(head_of(env))
     assert str(journal) in files
     assert not [f for f in files if "(deleted)" in f and "journal" in f]
     kill_head(env)

@@ -12,6 +12,7 @@ import pytest
 
 from dvm_network import FASTER, Network, check_allowed
 from dvms import living, there, wait_until
+from processes import children
 from test_dvm_journal import ends
 
 __all__ = ["there"]
@@ -153,8 +154,8 @@ def test_daemon_that_is_killed_is_proof_that_its_ranks_have_ended(network, name)
     if name == "pmi2x-dvmd":
         os.kill(daemon, signal.SIGKILL)
     else:
-        [child] = open(f"/proc/{daemon}/task/{daemon}/children").read().split()
-        os.kill(int(child), signal.SIGKILL)
+        [child] = children(daemon)
+        os.kill(child, signal.SIGKILL)
     network.wait_for_instance(1)
     first = min(first for instance, first, _ in network.runs()[1] if instance == 1)
     assert first - before < 3  # the lease is 4.5 s
@@ -166,7 +167,7 @@ def step_of(network, node):
     kills a step, nobody is left who could say that the ranks have ended."""
     found = [network.daemon_of(node)]
     for pid in found:
-        found += map(int, open(f"/proc/{pid}/task/{pid}/children").read().split())
+        found += children(pid)
     return found[::-1]
 
 

@@ -20,6 +20,7 @@ import pytest
 
 from dvms import dvm, env, living, local, status, there, wait_until
 from harness import run
+from processes import opened_files
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -180,7 +181,7 @@ KEEPALIVE = "02"  # its timer, in /proc/net/tcp
 def probe_in(pid):
     """Seconds until a connection of a process sends a probe; None: it has no such timer."""
     tick = os.sysconf("SC_CLK_TCK")
-    held = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+    held = opened_files(pid)
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         timer, when = fields[5].split(":")

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from dvms import dvm, env, living, status, there, wait_until
+from processes import state_of, thread_states
 from test_dvm_journal import ends, head_of
 
 __all__ = ["dvm", "env", "there"]
@@ -37,12 +38,7 @@ def lose_head(env):
 def has_ended(pid):
     """True: the process has ended and closed its sockets, which its threads may still
     be writing to."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return True
-    return stat.rsplit(")", 1)[1].split()[0] in "ZX" and threads == [str(pid)]
+    return state_of(pid) in ("", "X") or thread_states(pid) == {"Z"}
 
 
 def daemons(env):

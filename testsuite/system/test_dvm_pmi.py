@@ -12,6 +12,7 @@ import pytest
 from dvms import (
     dvm, env, kill_one, living, local, status, there, up_here, wait_until,
 )  # fmt: skip
+from processes import opened_files
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -110,8 +111,7 @@ def test_a_task_without_pmi_pays_for_none(local, env, raw, tmp_path):
     pids = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
 
     def daemons_with_memory():
-        links = [[os.readlink(fd) for fd in pathlib.Path(f"/proc/{p}/fd").iterdir()] for p in pids]
-        return sum(any("memfd:" in link for link in of_one) for of_one in links)
+        return sum(any("memfd:" in link for link in opened_files(pid)) for pid in pids)
 
     late = " ".join(map(str, raw("late", "1", "600")))
     script = f"touch here.$PMI_RANK; until [ -e go ]; do sleep 0.02; done; exec {late}"

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from dvms import dvm, env, living, status, there, wait_until
+from processes import command_line
 from test_dvm_nodes import client, launcher
 
 __all__ = ["client", "dvm", "env", "launcher", "there"]
@@ -32,9 +33,8 @@ def many(dvm, env):
 def head_of(env, member):
     """The process number of the head of one of them."""
     for pid in living(env["PMI2X_DVM_DIR"]):
-        with open(f"/proc/{pid}/cmdline") as file:
-            if f"\0-n\0{NAME}.{member}\0" in file.read():
-                return pid
+        if f" -n {NAME}.{member} " in command_line(pid) + " ":
+            return pid
     raise AssertionError(f"no head of {NAME}.{member}")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dvm_network import Network, check_allowed
 from dvms import dvm, env, living, status, there, wait_until
+from processes import opened_files
 
 __all__ = ["dvm", "env", "there"]
 
@@ -48,12 +49,7 @@ def states(dvm):
 
 def links_of(pid):
     """Established connections of a process."""
-    inodes = set()
-    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            inodes.add(os.readlink(fd))
-        except OSError:
-            continue
+    inodes = set(opened_files(pid))
     lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
     return sum(f"socket:[{w[9]}]" in inodes for w in map(str.split, lines) if w[3] == "01")
 

@@ -3,13 +3,13 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 
 import pytest
 
 from dvms import dvm, env, living, local, there, wait_until
+from processes import command_line, state_of
 
 __all__ = ["dvm", "env", "local", "there"]
 
@@ -42,8 +42,7 @@ def test_ranks_of_a_task_that_runs(local, nodes, tmp_path):
     task = submit(local, "-n4", f"-N{nodes}", "sh", "-c", script)
     pids = wait_until(lambda: pids_in(tmp_path, 4))
     os.kill(pids[2], signal.SIGSTOP)
-    state = pathlib.Path(f"/proc/{pids[2]}/stat")
-    wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T")
+    wait_until(lambda: state_of(pids[2]) == "T")
     answer = why(local, task)
     ranks = [r for n in answer["nodes"] for r in n["ranks"]]
     assert {r["rank"]: r["pid"] for r in ranks} == pids
@@ -102,7 +101,7 @@ def test_a_node_that_is_silent(local, env, tmp_path):
     task = submit(local, "-n2", "-N2", "sh", "-c", f"touch {mark}$PMI2X_DVM_RANK; sleep 600")
     wait_until(lambda: len(list(tmp_path.glob("here?"))) == 2)
     daemons = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
-    stopped = next(p for p in daemons if b"local1" in cmdline(p))
+    stopped = next(p for p in daemons if "local1" in command_line(p))
     os.kill(stopped, signal.SIGSTOP)
     try:
         answer = why(local, task)
@@ -110,10 +109,6 @@ def test_a_node_that_is_silent(local, env, tmp_path):
         os.kill(stopped, signal.SIGCONT)
     assert answer["silent"] == ["local1"]
     assert [n["node"] for n in answer["nodes"]] == ["local0"]
-
-
-def cmdline(pid):
-    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_wrong_tasks(local):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A step that Slurm lets run by turns: gang scheduling."""
 
-import contextlib
-import pathlib
 import re
 import time
 
@@ -10,6 +8,7 @@ import pytest
 
 from faulty import HANGS_S, RANKS, TREE
 from harness import Cluster, run, wait_until
+from processes import state_of
 
 TURN_S = 12
 REPORT_S, TIMEOUT_S = 5, 8  # shorter than a turn, longer than any collective
@@ -33,10 +32,7 @@ def gang_cluster(prefix, scratch, kind, only_pmi2x):
 
 
 def is_stopped(pid):
-    with contextlib.suppress(FileNotFoundError):
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-        return stat.rpartition(")")[2].split()[0] == "T"
-    return False
+    return state_of(pid) == "T"
 
 
 def are_stopped(step):

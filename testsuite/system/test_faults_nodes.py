@@ -25,6 +25,7 @@ from faulty import (
     silence,
 )
 from harness import Cluster, free_ports, run, taken_ports, wait_until
+from processes import opened_files, stat_of
 
 PORTS = 40
 MPI_CONF = "Pmi2xPorts={}-{}\nPmi2xDeadPeerTimeout=2\n"
@@ -118,11 +119,7 @@ def descriptors(pid):
 
 def sockets(pid):
     """Other files slurmstepd opens and closes at any time."""
-    found = set()
-    for fd in descriptors(pid):
-        with contextlib.suppress(FileNotFoundError):
-            found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
-    return {name for name in found if name.startswith("socket:")}
+    return {name for name in opened_files(pid) if name.startswith("socket:")}
 
 
 @contextlib.contextmanager
@@ -151,11 +148,7 @@ def free_descriptors(cluster, step, count):
 
 def processor_s(pid):
     """What a process has used; 0 when it is gone."""
-    with contextlib.suppress(OSError):
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-        ticks = stat.rpartition(")")[2].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-    return 0
+    return sum(map(int, stat_of(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_with_free(cluster, faulty, count):

@@ -21,6 +21,7 @@ from harness import (
     run,
     wait_until,
 )
+from processes import stat_of
 
 NODES = 4
 PORTS = 16
@@ -93,9 +94,7 @@ def memory_kb(pid):
 
 def processor_s(pid):
     """What a process has used so far."""
-    text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    ticks = text.rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, stat_of(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def stranger(*argv, timeout=60):

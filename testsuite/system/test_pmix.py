@@ -24,6 +24,7 @@ from harness import (
     stopped,
     wait_until,
 )
+from processes import of_process
 
 pytestmark = pytest.mark.usefixtures("needs_pmixd")
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
@@ -278,7 +279,7 @@ def test_another_user_connects_10000_times(cluster, ends, ordinary_user, tmp_pat
     with held(cluster, ends, ["-wn1", "-n2"], words=["gate", go]) as step:
         for pid in below(cluster.state["guard"]):
             if command_line(pid).startswith(str(ends)):
-                environ = pathlib.Path(f"/proc/{pid}/environ").read_text()
+                environ = of_process(pid, "environ")
                 ports.update(ports_of(environ))
         assert ports
         for port in ports:

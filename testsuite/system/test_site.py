@@ -16,6 +16,7 @@ import pytest
 from faulty import daemon
 from faulty import links as links_between
 from harness import PATIENCE, SLOWNESS, Cluster, below, run, wait_until
+from processes import links_in
 
 NODES = 4
 PROGRAMS = ("slurmdbd", "mariadbd", "mariadb-install-db", "ip")
@@ -439,11 +440,7 @@ def links(pids):
     found = set()
     for pid in pids:
         for where in "ns", "fd":
-            try:
-                names = list(pathlib.Path(f"/proc/{pid}/{where}").iterdir())
-                found |= {os.readlink(path) for path in names}
-            except OSError:
-                continue
+            found |= set(links_in(f"/proc/{pid}/{where}"))
     return {name for name in found if re.match(r"(net|mnt|uts|cgroup):", name)}
 
 

@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from harness import below, process_table, run
+from processes import of_process
 
 LIBRARY = "libpmi2x-srun.so"
 SOURCE = pathlib.Path(__file__).parents[2]
@@ -18,7 +19,7 @@ def loaders(pids):
     return {
         table[pid][1]
         for pid in pids & table.keys()
-        if LIBRARY in pathlib.Path(f"/proc/{pid}/maps").read_text()
+        if LIBRARY in of_process(pid, "maps")
     }
 
 
