@@ -71,6 +71,7 @@ def gang(gang_cluster, start_faulty):
     assert not left, f"left behind: {left}"
 
 
+@pytest.mark.wide
 def test_gang_scheduling(gang):
     """Ranks that are in one collective after the other are neither reported, nor
     do they time out, while it is not their turn."""

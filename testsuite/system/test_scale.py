@@ -14,6 +14,7 @@ PROGRAM = pathlib.Path(__file__).parents[1] / "scale" / "check-scale"
 SCALE_S = 900  # for a machine that does other things as well
 
 
+@pytest.mark.wide
 def test_1024_ranks_on_64_nodes(prefix):
     result = run(
         [PROGRAM, "--nodes", 64, "--ranks-per-node", 16, "--no-large"]

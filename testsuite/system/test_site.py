@@ -17,6 +17,7 @@ from faulty import daemon
 from faulty import links as links_between
 from harness import PATIENCE, SLOWNESS, Cluster, below, run, wait_until
 from processes import links_in
+from wide import mostly
 
 NODES = 4
 PROGRAMS = ("slurmdbd", "mariadbd", "mariadb-install-db", "ip")
@@ -210,10 +211,12 @@ def ends_of_links(cluster, *nodes):
 @pytest.mark.parametrize(
     "network, addresses",
     [
-        ("10.77.0.0/24", ["10.77.0.1/24", "10.77.0.2/24"]),
         ("fd77::/64", ["fd77::1/64", "fd77::2/64"]),
+        pytest.param(
+            "10.77.0.0/24", ["10.77.0.1/24", "10.77.0.2/24"], marks=pytest.mark.wide
+        ),
     ],
-    ids=["IPv4", "IPv6"],
+    ids=["IPv6", "IPv4"],
 )
 def test_two_networks(prefix, kind, only_pmi2x, place, raw, network, addresses):
     """The links are in the one that Pmi2xNetwork names, not in that of NodeAddr."""
@@ -444,7 +447,7 @@ def links(pids):
     return {name for name in found if re.match(r"(net|mnt|uts|cgroup):", name)}
 
 
-@pytest.mark.parametrize("how", ["down", "guard", "supervisor", "both"])
+@pytest.mark.parametrize("how", mostly("both", "down", "guard", "supervisor"))
 def test_nothing_is_left(prefix, kind, place, raw, how):
     """Of two at once, one goes; also when it is killed while a step runs."""
     one = make_site(prefix, kind, place / "one", 2)

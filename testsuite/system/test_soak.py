@@ -3,11 +3,14 @@
 
 import pathlib
 
+import pytest
+
 from harness import run
 
 STEPS = 24
 
 
+@pytest.mark.wide
 def test_soak(cluster, prefix, only_pmi2x):
     soak = pathlib.Path(__file__).parent / "soak"
     options = ["--prefix", prefix, "--cluster", cluster.dir]
