@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Histories of the store are linearizable: in random orders of messages on seven nodes, and in all
- * orders of a small step. The checker finds recalls that are skipped, copies that nobody recalls,
- * and links that reorder.
+ * orders of a small step, and keep the order of each client. The checker finds recalls that are
+ * skipped, copies that nobody recalls, requests that overtake others, and links that reorder.
  *
  * A failure prints its seed; HISTORY_SEED=n HISTORY_RUNS=1 runs that one again. HISTORY_DEEP=1 has
  * another read in the small step.
@@ -25,6 +25,7 @@ enum mutant {
 	MUTANT_COPIES, /* a node answers GET from the last answer that it has seen */
 	MUTANT_LINKS,  /* a link delivers any of its messages next */
 	MUTANT_RECALLS, /* a node answers a recall, and does not drop its copy */
+	MUTANT_BEHIND, /* a request does not say that its client has asked others before it */
 };
 
 struct link {
@@ -124,6 +125,8 @@ static void deliver(struct world *w, uint32_t which)
 	uint32_t at = w->mutant == MUTANT_LINKS ? w->choose(w, l->n) : 0;
 	struct payload *p = l->queue[at];
 
+	if (w->mutant == MUTANT_BEHIND && p->data[0] == STORE_MSG_BEHIND)
+		p->data[0] = STORE_MSG_ASK;
 	l->n--;
 	memmove(&l->queue[at], &l->queue[at + 1], (l->n - at) * sizeof(*l->queue));
 	if (w->mutant == MUTANT_RECALLS && p->data[0] == STORE_MSG_RECALL)
@@ -333,7 +336,7 @@ static bool run_random(uint64_t seed, enum mutant mutant)
 	open_world(w);
 	while (step(w, 1 + seed % IN_FLIGHT, ask_any))
 		;
-	good = history_is_linearizable(&w->history);
+	good = history_is_linearizable(&w->history) && history_is_in_order(&w->history);
 	if (mutant == MUTANT_NONE)
 		check_end(w);
 	close_world(w);
@@ -354,7 +357,8 @@ TEST(random_orders_are_linearizable)
 
 	for (uint64_t seed = first; seed < first + runs; seed++) {
 		if (!run_random(seed, MUTANT_NONE))
-			fail_msg("HISTORY_SEED=%llu is not linearizable", (unsigned long long)seed);
+			fail_msg("HISTORY_SEED=%llu is not linearizable, or a client's order is lost",
+				 (unsigned long long)seed);
 	}
 }
 
@@ -374,6 +378,11 @@ TEST(copy_that_is_not_recalled_is_found)
 TEST(recall_that_is_skipped_is_found)
 {
 	assert_true(is_found(MUTANT_RECALLS));
+}
+
+TEST(request_that_overtakes_another_of_its_client_is_found)
+{
+	assert_true(is_found(MUTANT_BEHIND));
 }
 
 TEST(link_that_reorders_is_found)

@@ -121,3 +121,19 @@ bool history_is_linearizable(const struct history *h)
 	}
 	return true;
 }
+
+bool history_is_in_order(const struct history *h)
+{
+	uint32_t last[HISTORY_MAX] = { 0 }; /* answer, by client */
+
+	for (uint32_t i = 0; i < h->n; i++) {
+		const struct history_op *o = &h->ops[i];
+
+		if (o->op == STORE_FETCH)
+			continue;
+		if (o->answered < last[o->client])
+			return false;
+		last[o->client] = o->answered ? o->answered : UINT32_MAX;
+	}
+	return true;
+}

@@ -29,4 +29,9 @@ struct history {
 
 /* True: there is such an order for the operations on each key that have been answered. */
 bool history_is_linearizable(const struct history *h);
+/*
+ * True: each client has had the answers of its operations that do not wait in the order in which
+ * it has asked, whatever their keys.
+ */
+bool history_is_in_order(const struct history *h);
 
