@@ -10,7 +10,11 @@ if BUILD_FOR_SLURM
 pkglib_LTLIBRARIES += libpmi2x-lend.la
 endif
 libpmi2x_lend_la_SOURCES = src/lend/preload.c \
+	src/lend/abi.c src/lend/abi.h \
 	src/lend/calls.c src/lend/calls.h \
+	src/lend/collectives.c \
+	src/lend/comms.c src/lend/comms.h \
+	src/lend/hooks.c src/lend/hooks.h \
 	src/lend/lender.c src/lend/lender.h \
 	src/lend/real.c src/lend/real.h \
 	src/lend/team.c src/lend/team.h

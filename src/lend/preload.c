@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lend/abi.h"
 #include "lend/calls.h"
 #include "lend/cores.h"
 #include "lend/own_facts.h"
@@ -25,10 +26,9 @@
 #define NODE_MAX 256
 #define EXPORTED __attribute__((visibility("default")))
 
-#define LIBRARY_TEXT_MAX 8192 /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
-
 static _Thread_local int depth; /* of calls of MPI_Init and PMPI_Init */
 static struct lender lender;
+static struct lend_abi abi;
 static uint32_t team;           /* threads; 0: the rank only lends */
 static const char *team_why;    /* why it only lends */
 
@@ -81,22 +81,13 @@ static void report(struct lend_table *table, const struct lend_place *place)
 	free(facts);
 }
 
-static bool is_mpich(const void *caller)
-{
-	int (*get)(char *, int *) = (int (*)(char *, int *))lend_real("PMPI_Get_library_version", caller);
-	char text[LIBRARY_TEXT_MAX] = "";
-	int len;
-
-	return get && !get(text, &len) && !strncmp(text, "MPICH", strlen("MPICH"));
-}
-
 /* Say once a step why a rank does not lend, or only lends. */
 static void start_lender(const struct lend_place *place, struct lend_table *table,
 			 const struct lend_facts *facts, const void *caller)
 {
-	const char *why = "the MPI library is not MPICH";
+	const char *why = "the MPI library is neither MPICH nor Open MPI";
 
-	if (is_mpich(caller))
+	if (lend_abi_find(&abi, caller))
 		why = lender_start(&lender, place, table, &facts->cores, team);
 	if (why && place->reports)
 		fprintf(stderr, "PMI2X_LEND: rank %u lends no cores: %s\n", place->rank, why);
@@ -156,7 +147,7 @@ static int init(const struct call *c)
 	rc = call_real(c);
 	depth--;
 	if (table && place.mode != LEND_NOTHING && !rc)
-		calls_begin(&lender, c->caller);
+		calls_begin(&lender, &abi, c->caller);
 	else if (table && place.reports && !rc)
 		report(table, &place);
 	return rc;

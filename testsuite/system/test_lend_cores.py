@@ -21,6 +21,18 @@ def lender(compile_program):
     return compile_program("programs/mpi-lend.c", "mpicc.mpich", "-fopenmp")
 
 
+@pytest.fixture(params=["mpich", "openmpi"])
+def any_mpi(request):
+    if request.param == "openmpi":
+        request.getfixturevalue("needs_pmixd")
+    return request.param
+
+
+@pytest.fixture
+def any_lender(compile_program, any_mpi):
+    return compile_program("programs/mpi-lend.c", f"mpicc.{any_mpi}", "-fopenmp")
+
+
 def run(cluster, program, case, **env):
     """Two ranks on a node, each bound to the core of its number."""
     command = ["sh", "-c", BIND, program, case]
@@ -37,10 +49,17 @@ def ok(threads):
 
 
 @pytest.mark.parametrize("case", ["moves", "barrier", "isend", "communicators", "fork", "stop", "scribble",
-                                  "uncounted"])  # fmt: skip
-def test_program_ends_well(cluster, lender, case):
+                                  "uncounted", "profiled"])  # fmt: skip
+def test_program_ends_well(cluster, any_lender, case):
     """moves: who is on which core, when. The others end, with right results."""
-    assert in_order(run(cluster, lender, case)) == ok(2)
+    assert in_order(run(cluster, any_lender, case)) == ok(2)
+
+
+@pytest.mark.parametrize("flags", [[], ["-DWITH_F08"]], ids=["mpif", "mpi_f08"])
+def test_program_of_fortran_ends_well(cluster, compile_program, any_mpi, flags):
+    """A thread of rank 0 has been on the core of rank 1, which waits."""
+    program = compile_program("programs/mpi-lend.F90", f"mpif90.{any_mpi}", "-fopenmp", *flags)
+    assert in_order(run(cluster, program, "")) == ok(2)
 
 
 def test_cores_of_a_process_that_has_called_exec_are_used(cluster, lender):

@@ -4,6 +4,7 @@
  * number. A rank that expects something polls until it is so, 30 seconds at most.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <omp.h>
 #include <sched.h>
@@ -219,7 +220,32 @@ static void test_scribble(void)
 /* Calls of rank 1 that are not counted: rank 0 stops counting, too. */
 static void test_uncounted(void)
 {
+	int (*uncounted)(MPI_Comm);
+	Dl_info mpi;
+	void *library;
+
+	dladdr(dlsym(RTLD_DEFAULT, "PMPI_Comm_rank"), &mpi);
+	library = dlopen(mpi.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	uncounted = (int (*)(MPI_Comm))dlsym(library, "PMPI_Barrier");
 	for (int i = 0; i < 100; i++)
+		if (rank)
+			uncounted(MPI_COMM_WORLD);
+		else
+			barrier();
+}
+
+/* A profiler calls PMPI_X, which lends like MPI_X. */
+static void test_profiled(void)
+{
+	int token;
+
+	if (rank) {
+		PMPI_Recv(&token, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	} else {
+		expect_on_other(true);
+		MPI_Send(&rank, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+	}
+	for (int i = 0; i < ROUNDS; i++)
 		if (rank)
 			PMPI_Barrier(MPI_COMM_WORLD);
 		else
@@ -235,7 +261,7 @@ static const struct {
 	{ "communicators", test_communicators },
 	{ "exec", test_exec },       { "fork", test_fork },
 	{ "stop", test_stop },       { "scribble", test_scribble },
-	{ "uncounted", test_uncounted },
+	{ "uncounted", test_uncounted }, { "profiled", test_profiled },
 };
 
 int main(int argc, char **argv)
