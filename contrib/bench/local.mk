@@ -135,5 +135,7 @@ bench_collectivesdir = $(benchdir)/collectives
 dist_bench_collectives_DATA = $(files_contrib_bench_pmi2x_bench_collectives)
 bench_tasksdir = $(benchdir)/tasks
 dist_bench_tasks_DATA = $(files_contrib_bench_pmi2x_bench_tasks)
+bench_modeldir = $(benchdir)/model
+dist_bench_model_DATA = $(files_contrib_bench_pmi2x_bench_model)
 bench_launchdir = $(benchdir)/launch
 dist_bench_launch_DATA = $(files_contrib_bench_pmi2x_bench_launch)

@@ -31,7 +31,8 @@ contrib_sim_pmi2x_sim_run_LDADD = $(SIM_LIBS)
 dist_man_MANS += contrib/sim/pmi2x-sim-run.1 contrib/sim/pmi2x-sim-scenario.5
 
 # Plots of its CSV files.
-dist_man_MANS += contrib/sim/pmi2x-sim-plot.1 contrib/sim/pmi2x-sim-validate.1
+dist_man_MANS += contrib/sim/pmi2x-sim-plot.1 contrib/sim/pmi2x-sim-validate.1 \
+	contrib/sim/pmi2x-sim-calibrate.1
 
 simdir = $(pkgdatadir)/sim
 dist_sim_DATA = $(files_contrib_sim_examples)

@@ -126,7 +126,8 @@ static sim_time leave(struct sim_node *n, const struct sim_node *to,
 	n->out_free = soon(start + sc->network.gap + m->inside);
 	if (link >= 0)
 		return over_slow_link(n, to, m, link, start);
-	return start + network_latency(&sc->network, n->id, to->id);
+	return start + sim_time_of(n->sim->drift *
+				   (double)network_latency(&sc->network, n->id, to->id));
 }
 
 void message_send(struct sim_node *n, uint32_t to, uint32_t phase,

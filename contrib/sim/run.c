@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "contents.h"
 #include "sim.h"
 
 #define PROGRESS_EVERY 16384 /* events */
@@ -49,8 +50,10 @@ static sim_time *first_core(struct sim *s)
 void node_begin(struct sim_node *n, sim_time at, struct path *cause,
 		uint32_t rank)
 {
+	const bool idle = n->cpu_free <= at;
+
 	n->now = at;
-	if (n->cpu_free > n->now) {
+	if (!idle) {
 		n->now = n->cpu_free; /* the same reason as before */
 	} else {
 		path_unref(n->path);
@@ -58,6 +61,8 @@ void node_begin(struct sim_node *n, sim_time at, struct path *cause,
 	}
 	if (n->sim->core_free && *first_core(n->sim) > n->now)
 		n->now = *first_core(n->sim);
+	if (idle)
+		node_spend(n, n->sim->scenario->node.resume);
 }
 
 void node_spend(struct sim_node *n, double cost)
@@ -110,12 +115,29 @@ static void note_exit(struct sim_node *n, uint32_t phase, sim_time at,
 	*(why ? &p->failed : &p->succeeded) += 1;
 }
 
+/* Each rank that gets the result of an operation costs this much at its end. */
+static double own_work(const struct sim *s, uint32_t op)
+{
+	const struct node_params *p = &s->scenario->node;
+
+	switch (s->scenario->ops[op].kind) {
+	case OP_RING:
+		return p->answer;
+	case OP_ALLGATHER:
+		return p->read ? contents_result_len(s, op) * (double)p->read : 0;
+	default:
+		return 0;
+	}
+}
+
 void rank_exits(struct sim_node *n, uint32_t slot, const char *why)
 {
 	struct sim_rank *r = &n->sim->ranks[n->first + slot];
 	sim_time at;
 
 	node_spend(n, n->sim->scenario->node.wake);
+	if (!why)
+		node_spend(n, own_work(n->sim, r->next));
 	at = n->now > r->busy_until ? n->now : r->busy_until;
 	note_exit(n, r->next, at, why);
 	r->waiting = false;

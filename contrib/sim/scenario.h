@@ -104,8 +104,11 @@ struct node_params {
 	uint64_t cores;       /* shared by all nodes; 0: each has its own */
 	uint64_t spread;      /* percent: deviation of each piece of work, */
 	uint64_t drift;       /* ... and of all work of a run */
+	sim_time resume;      /* of a node that was idle, before anything else */
 	sim_time enter, wake; /* of one rank */
+	sim_time answer;      /* of a rank that gets an answer of its own, in a ring */
 	sim_time request;     /* of one rank, that is no collective: put, get */
+	sim_time read;        /* of a byte that a rank copies of an allgather */
 	sim_time copy;        /* of a byte sent or received */
 	sim_time combine;     /* of a byte of a result, where it is made */
 	sim_time publish;     /* of a byte of a result, at every node */

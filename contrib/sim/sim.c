@@ -42,6 +42,7 @@ static void show_key(void *arg, const char *section, const char *key,
 static void usage(FILE *to)
 {
 	fputs("Usage: pmi2x sim run [OPTION...] SCENARIO\n"
+	      "       pmi2x sim run [OPTION...] --calibration FILE\n"
 	      "Simulates the start-up of a job of any size: the code of pmi2x's\n"
 	      "collectives, or a model of another design, over a model of the\n"
 	      "network. SCENARIO is a file, or - for standard input; see\n"
@@ -55,7 +56,7 @@ static void usage(FILE *to)
 	      "                       tasks=... replaces its operations or tasks\n"
 	      "  -C, --calibration FILE\n"
 	      "                       use the costs in FILE, a part of a scenario, where\n"
-	      "                       SCENARIO has none\n"
+	      "                       SCENARIO has none, and print what --runs 100 prints\n"
 	      "  -n, --nodes N        the same as --set nodes=N\n"
 	      "  -r, --runs N         simulate N times with different random numbers, and print\n"
 	      "                       between which times each operation is, in 80 % of them\n"
@@ -190,7 +191,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		rc = take_option(c, o);
 	if (rc >= 0)
 		return rc;
-	if (argc - optind != 1)
+	if (argc - optind != 1 && (argc != optind || !o->calibration))
 		return bad_usage("one SCENARIO is needed");
 	o->scenario = argv[optind];
 	return check_options(o);
@@ -264,6 +265,14 @@ static int parse_file(struct scenario *s, const char *path, char error[SCENARIO_
 	return rc;
 }
 
+/* As parse_file: what is simulated with a calibration and no scenario. */
+static int parse_usual(struct scenario *s, char error[SCENARIO_ERROR_MAX])
+{
+	char text[] = "[operations]\nrun = fence 64\nrun = allgather 64\nrun = ring 64\n";
+
+	return scenario_parse(s, "the usual operations", text, error);
+}
+
 /* Costs only: what is simulated stands in the scenario. */
 static int read_calibration(struct scenario *s, const struct options *o,
 			    char error[SCENARIO_ERROR_MAX])
@@ -285,7 +294,8 @@ static int read_keys(struct scenario *s, struct options *o, char error[SCENARIO_
 
 	scenario_defaults(s);
 	rc = read_calibration(s, o, error);
-	rc = rc ? rc : parse_file(s, o->scenario, error);
+	if (!rc)
+		rc = o->scenario ? parse_file(s, o->scenario, error) : parse_usual(s, error);
 	for (int i = 0; !rc && i < o->nsets; i++) {
 		bool run = strncmp(o->sets[i], "run", 3) == 0;
 		bool tasks = strncmp(o->sets[i], "tasks", 5) == 0;
@@ -394,6 +404,13 @@ int finish(FILE *to, const char *path)
 	return failure(path, why ? strerror(why) : "cannot be written");
 }
 
+/* A calibration says how far times differ: that is printed if nothing else is asked for. */
+static bool wants_runs(const struct scenario *s, const struct options *o)
+{
+	return o->calibration && (s->node.spread || s->node.drift) && !scenario_is_dvm(s) &&
+	       !o->outputs[CSV].path && !o->outputs[DETAILS].path && !o->paths && !o->journal;
+}
+
 static int write_output(const struct sim *s, struct output *o)
 {
 	if (!o->to)
@@ -466,6 +483,8 @@ int main(int argc, char **argv)
 		return rc;
 	if (o.journal && !scenario_is_dvm(&scenario))
 		return bad_usage("--journal is for scenarios with a [workload]");
+	if (!o.runs && wants_runs(&scenario, &o))
+		o.runs = RUNS_PRESET;
 	if (o.runs && scenario_is_dvm(&scenario))
 		return bad_usage("--runs is for steps, not for DVMs");
 	if (o.runs)

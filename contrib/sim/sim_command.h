@@ -17,6 +17,7 @@
 #define EXIT_USAGE 2      /* also for files that cannot be read or written */
 #define SETS_MAX 64
 #define RUNS_MAX 10000
+#define RUNS_PRESET 100 /* with a calibration */
 
 /* A file of results. */
 struct output {

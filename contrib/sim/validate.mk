@@ -3,7 +3,7 @@
 # SIM_VALIDATE_FLAGS adds options.
 EXTRA_DIST += contrib/sim/pmi2x-sim-validate-pmi2 \
 	testsuite/scale/sim-validate-test.py testsuite/scale/sim-dvm-validate-test.py \
-	testsuite/scale/recorded/agents.csv testsuite/scale/recorded/mpi-pmi2.csv
+	testsuite/scale/recorded/agents.csv testsuite/scale/recorded/agents.calibration testsuite/scale/recorded/mpi-pmi2.csv
 pkglibexec_PROGRAMS += contrib/sim/sim-rank
 contrib_sim_sim_rank_SOURCES = contrib/sim/sim-rank.c
 contrib_sim_sim_rank_LDADD = contrib/libpmi2x/libpmi2x.la

@@ -25,7 +25,7 @@ python_verbs = contrib/bench/pmi2x-bench-collectives contrib/bench/pmi2x-bench-d
 	contrib/bench/pmi2x-bench-launch contrib/bench/pmi2x-bench-lookup \
 	contrib/bench/pmi2x-bench-store \
 	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
-	contrib/sim/pmi2x-sim-validate src/tools/pmi2x-check src/tools/pmi2x-trace \
+	contrib/sim/pmi2x-sim-calibrate contrib/sim/pmi2x-sim-validate src/tools/pmi2x-check src/tools/pmi2x-trace \
 	src/tools/pmi2x-why
 dist_bin_SCRIPTS += $(python_programs)
 dist_pkglibexec_SCRIPTS += $(python_verbs)

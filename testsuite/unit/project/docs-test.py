@@ -187,6 +187,61 @@ class Simulated(unittest.TestCase):
             self.assertIn(f"({before.removesuffix(' ms')} to {after})", text)
 
 
+def validated(name):
+    """Rows of a CSV that `pmi2x sim validate` wrote."""
+    lines = (SOURCE / "doc/simulator" / name).read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def milliseconds(text):
+    ms = float(text) * 1000
+    return f"{ms:.{1 if ms < 100 else 0}f} ms"
+
+
+class Validated(unittest.TestCase):
+    """What pages say of predictions is what `pmi2x sim validate` wrote."""
+
+    def test_collectives(self):
+        text = (SOURCE / "doc/simulator.md").read_text()
+        rows = [row for row in validated("validate.csv") if row["use"] == "compare"]
+        self.assertEqual(len(rows), 24)
+        for row in rows:
+            ranks = int(row["nodes"]) * int(row["ranks_per_node"])
+            measured, simulated, low, high = (
+                milliseconds(row[name]) for name in ("time_s", "simulated_s", "low_s", "high_s"))
+            self.assertIn(f"| {row['nodes']} | {ranks:,} | {row['op']} | {int(row['messages']):,} "
+                          f"| {measured} | {simulated} | {low} to {high} | "
+                          f"{100 * float(row['error']):+.0f} % |", text)
+
+    def test_how_predictions_did(self):
+        text = " ".join((SOURCE / "doc/simulator.md").read_text().split())
+        rows = [row for row in validated("validate.csv")
+                if row["use"] == "compare" and row["op"] != "group"]
+        errors = [100 * abs(float(row["error"])) for row in rows]
+        inside = sum(float(row["low_s"]) <= float(row["time_s"]) <= float(row["high_s"])
+                     for row in rows)
+        self.assertIn(f"Of the {len(rows)} rows of fences, allgathers and rings, the mean error is "
+                      f"{statistics.mean(errors):.0f} %, the largest one {max(errors):.0f} %. "
+                      f"{inside} of {len(rows)} are in their interval.", text)
+        for row in rows:
+            self.assertLess((float(row["high_s"]) - float(row["low_s"])) /
+                            float(row["simulated_s"]), 0.4)
+
+    def test_dvms(self):
+        text = (SOURCE / "doc/dvm-scale.md").read_text()
+        for row in validated("validate-dvm.csv"):
+            for name in "messages", "bytes":
+                self.assertEqual(row[name], row[f"simulated_{name}"])
+            start, of_start, ttx, of_ttx = (
+                float(row[name]) for name in ("start_s", "simulated_start_s", "ttx_s",
+                                              "simulated_ttx_s"))
+            self.assertIn(
+                f"| {row['nodes']} | {int(row['tasks']):,} | {int(row['messages']):,} | "
+                f"{int(row['bytes']):,} | equal | {milliseconds(start)} | "
+                f"{milliseconds(of_start)} | {100 * (of_start / start - 1):+.0f} % | {ttx:.2f} s | "
+                f"{of_ttx:.2f} s | {100 * (of_ttx / ttx - 1):+.1f} % |", text)
+
+
 class Documents(unittest.TestCase):
     def expect_none(self, faults):
         self.assertFalse(faults, "\n" + "\n".join(map(str, faults)))
