@@ -69,6 +69,8 @@ void node_spend(struct sim_node *n, double cost)
 {
 	const uint64_t spread = n->sim->scenario->node.spread;
 
+	if (cost <= 0)
+		return; /* nor is a random number drawn */
 	cost *= n->factor * n->sim->drift;
 	if (spread)
 		cost *= random_factor(&n->sim->work, (double)spread / 100);
