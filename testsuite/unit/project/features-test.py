@@ -95,7 +95,7 @@ def faults(path, text):
 def fall_backs():
     """{function: what is done where the server does not know it}"""
     return {name: done for functions, _, done in table(
-        EXTENSIONS, "# The extensions, for developers of MPI libraries")
+        EXTENSIONS, "## Functions")
         for name in re.findall(r"PMIX_\w+", functions)}
 
 
