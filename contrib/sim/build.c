@@ -123,7 +123,7 @@ static void number_operations(struct sim *s)
 	for (uint32_t i = 0; i < s->scenario->nops; i++) {
 		enum scenario_op_kind kind = s->scenario->ops[i].kind;
 
-		if (kind == OP_GROUP || kind == OP_COMPUTE)
+		if (kind > OP_RING)
 			continue;
 		s->seq_of[i] = next[kind];
 		s->op_of[kind][next[kind]++] = i;
@@ -177,6 +177,8 @@ static void start_ranks(struct sim *s)
 
 static const struct sim_protocol *protocol_of(const struct scenario *scenario)
 {
+	if (scenario->protocol == PROTOCOL_STORE)
+		return &protocol_store;
 	if (scenario->protocol != PROTOCOL_PMI2X)
 		return protocol_stock(scenario->protocol);
 	return scenario->clients == CLIENTS_NONE ? &protocol_coll :

@@ -4,12 +4,12 @@
 
 #define COLUMNS \
 	"scenario,protocol,nodes,ranks,ranks_per_node,layout,tree_width," \
-	"clients,piece,seed,number,operation,value_bytes,entered,succeeded," \
+	"clients,piece,seed,number,operation,value_bytes,keys,entered,succeeded," \
 	"failed,first_entry_s,last_entry_s,first_exit_s,last_exit_s,time_s," \
 	"after_last_entry_s,messages,bytes,node_messages_min," \
 	"node_messages_median,node_messages_max,node_bytes_min," \
 	"node_bytes_median,node_bytes_max,node_sent_min,node_sent_median," \
-	"node_sent_max,node_bytes_sent_max,links,link_messages_max," \
+	"node_sent_max,node_bytes_sent_max,node_values_max,links,link_messages_max," \
 	"link_bytes_max,steps,path_steps,memory_min,memory_median,memory_max," \
 	"queue_max,events\n"
 
@@ -68,8 +68,9 @@ static int put_counts(const struct sim *s, uint32_t i, FILE *out)
 	put_spread(&st.messages, out);
 	put_spread(&st.bytes, out);
 	put_spread(&st.sent, out);
-	fprintf(out, "%llu,%llu,%u,%llu,%u,%u,",
+	fprintf(out, "%llu,%llu,%llu,%u,%llu,%u,%u,",
 		(unsigned long long)st.bytes_sent.max,
+		(unsigned long long)st.values.max,
 		(unsigned long long)st.links, st.link_max.messages,
 		(unsigned long long)st.link_max.bytes, p->steps,
 		st.path_steps);
@@ -88,9 +89,9 @@ int report_csv(const struct sim *s, FILE *out)
 		bool last = i + 1 == s->nphases;
 
 		put_scenario(s, out);
-		fprintf(out, "%u,%s,%u,", last ? 0 : i + 1,
+		fprintf(out, "%u,%s,%u,%u,", last ? 0 : i + 1,
 			last ? "leaving" : scenario_op_name(op),
-			last ? 0 : op->bytes);
+			last ? 0 : op->bytes, last ? 0 : op->keys);
 		put_times(&s->phases[i], out);
 		if (put_counts(s, i, out))
 			return -1;

@@ -24,7 +24,7 @@ contrib_sim_pmi2x_sim_run_SOURCES = contrib/sim/sim.c contrib/sim/sim_command.h 
 	contrib/sim/sim_dvm.c contrib/sim/sim_runs.c \
 	contrib/sim/csv.c \
 	contrib/sim/report.c contrib/sim/report.h $(SIM_DVM_SOURCES)
-SIM_LIBS = $(SIM_DVM_LIBS) libsim.la libengine.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
+SIM_LIBS = $(SIM_DVM_LIBS) libsim.la libstore.la libengine.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
 contrib_sim_pmi2x_sim_run_CPPFLAGS = $(AM_CPPFLAGS) $(SIM_DVM_FLAGS)
 contrib_sim_pmi2x_sim_run_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 contrib_sim_pmi2x_sim_run_LDADD = $(SIM_LIBS)

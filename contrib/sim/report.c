@@ -23,6 +23,8 @@ static void put_head(const struct sim *s, FILE *out)
 	if (sc->protocol == PROTOCOL_PMI2X)
 		fprintf(out, ", tree width %u, clients %s",
 			s->width, scenario_clients_name(sc->clients));
+	else if (sc->protocol == PROTOCOL_STORE)
+		fprintf(out, ", tree width %u", s->width);
 	fputs("\n\n", out);
 }
 
@@ -77,7 +79,7 @@ static int put_memory(const struct sim *s, FILE *out)
 	if (stats_memory_spread(s, &memory))
 		return -1;
 	fputc('\n', out);
-	if (!s->servers)
+	if (!s->servers && s->protocol != &protocol_store)
 		fprintf(out, "memory of a node for data, at its largest: %s (median %s, least %s)\n",
 			units_show_bytes(a, memory.max),
 			units_show_bytes(b, memory.median),

@@ -147,6 +147,12 @@ void rank_exits(struct sim_node *n, uint32_t slot, const char *why)
 	go_on_at(n->sim, n->first + slot, at);
 }
 
+void rank_asks_on(struct sim_node *n, uint32_t slot)
+{
+	node_spend(n, n->sim->scenario->node.wake);
+	go_on_at(n->sim, n->first + slot, n->now);
+}
+
 void rank_leaves(struct sim_node *n, uint32_t slot, const char *why)
 {
 	struct sim_rank *r = &n->sim->ranks[n->first + slot];
@@ -204,6 +210,14 @@ static void enter(struct sim_node *n, uint32_t slot, sim_time at)
 	node_end(n);
 }
 
+/* The rank waits, and has got a part of what it waits for. */
+static void more(struct sim_node *n, uint32_t slot, sim_time at)
+{
+	node_begin(n, at, NULL, rank_number(n->sim, n->first + slot));
+	n->sim->protocol->more(n, slot, n->sim->ranks[n->first + slot].next);
+	node_end(n);
+}
+
 static void finish(struct sim_node *n, uint32_t slot, sim_time at)
 {
 	uint32_t rank = rank_number(n->sim, n->first + slot);
@@ -242,6 +256,10 @@ static void rank_goes_on(struct sim *s, uint32_t index, sim_time at)
 
 	if (n->dead || r->gone)
 		return;
+	if (r->waiting) {
+		more(n, slot, at);
+		return;
+	}
 	look(n, slot, at);
 	if (r->next == s->scenario->nops) {
 		finish(n, slot, at);

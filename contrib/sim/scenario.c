@@ -226,6 +226,23 @@ static int check_protocol(struct reader *r)
 	return 0;
 }
 
+static int check_store(struct reader *r)
+{
+	const struct scenario *s = r->s;
+
+	for (uint16_t i = 0; i < s->nops; i++) {
+		bool share = s->ops[i].kind == OP_SHARE;
+
+		r->line = s->ops[i].line;
+		if (share && s->protocol != PROTOCOL_STORE)
+			return fail(r, "run: a share needs protocol = store");
+		if (s->protocol == PROTOCOL_STORE && !share && s->ops[i].kind != OP_COMPUTE)
+			return fail(r, "run: protocol = store has no %s; allowed is share or compute",
+				    scenario_op_name(&s->ops[i]));
+	}
+	return 0;
+}
+
 static int check_groups(struct reader *r)
 {
 	const struct scenario *s = r->s;
@@ -311,6 +328,8 @@ int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
 		return rc;
 	if (!rc)
 		rc = check_protocol(&r);
+	if (!rc)
+		rc = check_store(&r);
 	if (!rc)
 		rc = check_groups(&r);
 	if (!rc)

@@ -24,15 +24,16 @@
 
 #define SCENARIO_GROUP_MAX 65536 /* members: each holds the list of all */
 #define SCENARIO_RUN_FORMS \
-	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], group EVERY [times N], or compute TIME ...; keys of a fence, the compute of an i-operation comes last, a value has at most 1MiB"
+	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], group EVERY [times N], share BYTES [keys N] [times N], or compute TIME ...; keys of a fence and of a share, the compute of an i-operation comes last, a value has at most 1MiB"
 
-/* The carrier of the data; all but the first are models of other designs. */
+/* The carrier of the data; all but the first and the store are models of other designs. */
 enum sim_protocol_id {
 	PROTOCOL_PMI2X,
 	PROTOCOL_MPI_PMI2,    /* a tree below srun, a connection a message */
 	PROTOCOL_HYDRA_STAR,  /* standing connections, all through mpiexec */
 	PROTOCOL_BINARY_TREE, /* store and forward */
 	PROTOCOL_RADIX64,     /* the same, 64 children */
+	PROTOCOL_STORE,       /* of pmi2x: keys of a step without PMI */
 	PROTOCOLS,
 };
 
@@ -51,13 +52,14 @@ enum scenario_clients {
 enum scenario_layout { RANKS_BLOCK, RANKS_CYCLIC, RANKS_UNEVEN };
 enum scenario_topology { TOPOLOGY_FLAT, TOPOLOGY_FAT_TREE, TOPOLOGY_DRAGONFLY };
 enum scenario_payload { PAYLOAD_SIZES, PAYLOAD_BYTES };
-enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_GROUP, OP_COMPUTE };
+/* The first three are collectives of libcoll with values, as enum coll_kind. */
+enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_GROUP, OP_SHARE, OP_COMPUTE };
 
 /* The next action of every rank. */
 struct scenario_op {
 	enum scenario_op_kind kind;
 	uint32_t bytes;      /* of a value */
-	uint32_t keys;       /* values of a rank; 1, if it is no fence */
+	uint32_t keys;       /* fence: values of a rank; share: keys of all; otherwise 1 */
 	uint32_t every;      /* group: the first rank of every so-manieth node */
 	bool nonblocking;    /* the rank computes, then waits */
 	struct distribution compute;
@@ -215,5 +217,5 @@ const char *scenario_fault_name(enum scenario_fault_kind kind);
 const char *scenario_clients_name(enum scenario_clients clients);
 const char *scenario_protocol_name(enum sim_protocol_id id);
 const char *scenario_layout_name(enum scenario_layout layout);
-/* "fence", "ifence", "allgather", "iallgather", "ring", "group", "compute" */
+/* "fence", "ifence", "allgather", "iallgather", "ring", "group", "share", "compute" */
 const char *scenario_op_name(const struct scenario_op *op);

@@ -20,6 +20,7 @@ static const struct {
 	{ "iallgather", OP_ALLGATHER, true },
 	{ "ring", OP_RING, false },
 	{ "group", OP_GROUP, false },
+	{ "share", OP_SHARE, false },
 	{ "compute", OP_COMPUTE, false },
 };
 
@@ -83,7 +84,8 @@ static bool parse_options(struct scenario_op *op, uint32_t *times, char *rest)
 
 		if (strcmp(word, "compute") == 0 && op->nonblocking)
 			return distribution_parse(rest, &op->compute);
-		if (strcmp(word, "keys") == 0 && op->kind == OP_FENCE)
+		if (strcmp(word, "keys") == 0 &&
+		    (op->kind == OP_FENCE || op->kind == OP_SHARE))
 			ok = count_of(strtok_r(NULL, SPACE, &rest), 1, 1024,
 				      &op->keys);
 		else if (strcmp(word, "times") == 0)

@@ -33,7 +33,7 @@ struct key {
 
 static const char *const layouts[] = { "block", "cyclic", "uneven", NULL };
 static const char *const protocols[] = {
-	"pmi2x", "mpi-pmi2", "hydra-star", "binary-tree", "radix-64", NULL,
+	"pmi2x", "mpi-pmi2", "hydra-star", "binary-tree", "radix-64", "store", NULL,
 };
 static const char *const clients[] = {
 	"none", "pmi1", "pmi2", "pmi2x", "mixed", NULL,
@@ -64,7 +64,7 @@ static const struct key keys[] = {
 	WORD("step", "layout", layout, "block", layouts,
 	     "block, cyclic or uneven"),
 	WORD("step", "protocol", protocol, "pmi2x", protocols,
-	     "pmi2x, mpi-pmi2, hydra-star, binary-tree or radix-64"),
+	     "pmi2x, mpi-pmi2, hydra-star, binary-tree, radix-64 or store"),
 	WORD("step", "clients", clients, "none", clients,
 	     "none, pmi1, pmi2, pmi2x or mixed"),
 	{ "step", "tree_width", FORM_COUNT, AT(tree_width), TREE_WIDTH_MIN,

@@ -15,6 +15,7 @@
  *   coll_node.c nodes that are libcoll alone
  *   pmi_node.c  nodes that are libengine's server
  *   client.c    and their ranks, which use PMI
+ *   store_node.c nodes that are libstore's store, and its clients
  *   contents.c  what ranks contribute
  *   stock.c     nodes of other designs
  *   stats.c     what is counted
@@ -80,6 +81,7 @@ struct node_count {
 	uint64_t bytes_sent, bytes_received;
 	uint32_t sent, received;
 	uint32_t steps;
+	uint64_t values; /* of keys of the store, that it has sent to children */
 };
 
 struct link_count {
@@ -114,6 +116,8 @@ struct sim_protocol {
 	void (*destroy)(struct sim_node *n);
 	/* The rank in `slot` enters operation `op`. */
 	void (*enter)(struct sim_node *n, uint32_t slot, uint32_t op);
+	/* The rank in `slot`, which has called rank_asks_on, goes on with it. NULL: none does. */
+	void (*more)(struct sim_node *n, uint32_t slot, uint32_t op);
 	/*
 	 * The rank has left the collective, whatever its result, and looks at the data.
 	 * NULL: nothing to do.
@@ -204,6 +208,8 @@ void node_spend(struct sim_node *n, double cost);
 void node_end(struct sim_node *n);
 /* A rank that waits in an operation goes on; `why`: it has failed. */
 void rank_exits(struct sim_node *n, uint32_t slot, const char *why);
+/* A rank that waits in an operation has got a part, and will do more in it. */
+void rank_asks_on(struct sim_node *n, uint32_t slot);
 void rank_leaves(struct sim_node *n, uint32_t slot, const char *why);
 /* The rank's number. */
 uint32_t rank_number(const struct sim *s, uint32_t index);
@@ -257,6 +263,7 @@ struct spread {
 struct phase_stats {
 	struct spread messages, bytes;  /* sent and received by a node */
 	struct spread sent, bytes_sent; /* by a node */
+	struct spread values;           /* the same, see struct node_count */
 	struct link_count link_max;     /* each the largest of any link */
 	uint64_t links;                 /* used links, in one direction */
 	uint32_t path_steps;
@@ -271,6 +278,8 @@ uint64_t stats_queue_max(const struct sim *s);
 /* Two forms of pmi2x: nodes that are libcoll alone, and libengine's server. */
 extern const struct sim_protocol protocol_coll;
 extern const struct sim_protocol protocol_pmi;
+/* Nodes that are libstore's store. */
+extern const struct sim_protocol protocol_store;
 /* The protocol of another design. */
 const struct sim_protocol *protocol_stock(enum sim_protocol_id id);
 

@@ -100,6 +100,11 @@ static uint64_t bytes_sent(const struct node_count *c)
 	return c->bytes_sent;
 }
 
+static uint64_t values_sent(const struct node_count *c)
+{
+	return c->values;
+}
+
 static void links_of(const struct sim *s, uint32_t phase,
 		     struct phase_stats *out)
 {
@@ -124,6 +129,7 @@ int stats_phase(const struct sim *s, uint32_t phase, struct phase_stats *out)
 	} wanted[] = {
 		{ messages, &out->messages }, { bytes, &out->bytes },
 		{ sent, &out->sent }, { bytes_sent, &out->bytes_sent },
+		{ values_sent, &out->values },
 	};
 	uint64_t *values = calloc(s->nhosts, sizeof(*values));
 

@@ -48,6 +48,11 @@ says 2 "would hold .* each of results; allowed is 16.0 GiB" \
 says 2 "payload: .* nodes would hold .* each of results; allowed is 16.0 GiB" \
 	--set payload=bytes --set nodes=65536 "$tmp/a"
 
+# The store: every rank gets the value of each key.
+says 0 "store, tree width 8.*" --set protocol=store --set "run=share 8 keys 3" "$tmp/a"
+says 0 "1 share 8 .* 256 *0 " --set protocol=store --set "run=share 8 keys 3" "$tmp/a"
+says 2 "only protocol = pmi2x" --set protocol=store --set "run=share 8" --set "rank=1 at 1us" "$tmp/a"
+
 # Of nodes and links one by one, and these add up.
 "$sim" -q --csv "$tmp/one" --details "$tmp/all" \
 	--set clients=pmi2x "$tmp/a" >/dev/null || fail "--details"

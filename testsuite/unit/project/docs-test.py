@@ -193,6 +193,27 @@ def validated(name):
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
+def store_line(row):
+    """The line of rendezvous.md for a row of doc/simulator/store.csv."""
+    ms = float(row["time_s"]) * 1000
+    size = int(row["bytes"]) / (1 << 20)
+    return (f"| {row['keys']} | {ms:.{3 if ms < 1 else 0}f} ms | {int(row['messages']):,} | "
+            f"{size:,.{1 if size < 100 else 0}f} MiB | {int(row['node_messages_max']):,} | "
+            f"{int(row['node_values_max']):,} |")
+
+
+class SimulatedStore(unittest.TestCase):
+    """What rendezvous.md says of 100,000 ranks is what `pmi2x sim run --csv` wrote."""
+
+    def test_shares(self):
+        text = (SOURCE / "doc/rendezvous.md").read_text()
+        rows = [row for row in validated("store.csv") if row["operation"] == "share"]
+        self.assertGreaterEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual((row["nodes"], row["ranks"], row["failed"]), ("12500", "100000", "0"))
+            self.assertIn(store_line(row), text)
+
+
 def milliseconds(text):
     ms = float(text) * 1000
     return f"{ms:.{1 if ms < 100 else 0}f} ms"
