@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Histories of the store are linearizable: in random orders of messages on seven nodes, and in all
- * orders of a small step, and keep the order of each client. The checker finds recalls that are
+ * Histories of the store are linearizable: in random orders of messages on seven nodes, also when a
+ * leaf of the tree is lost, and in all orders of a small step. They keep the order of each client.
+ * All clients of nodes that live get their answers. The checker finds recalls that are
  * skipped, copies that nobody recalls, requests that overtake others, and links that reorder.
  *
  * A failure prints its seed; HISTORY_SEED=n HISTORY_RUNS=1 runs that one again. HISTORY_DEEP=1 has
@@ -19,6 +20,8 @@
 #define IN_FLIGHT 3   /* requests of a client */
 #define QUEUE 256     /* messages of a link */
 #define CHOICES_MAX 256
+#define EVENT_LOST (CLIENTS_MAX + NODES_MAX * NODES_MAX) /* see step */
+#define EVENTS_MAX (EVENT_LOST + 1)
 
 enum mutant {
 	MUTANT_NONE,
@@ -42,6 +45,8 @@ struct client {
 /* The events of a run: a client asks, or a link delivers. */
 struct world {
 	uint32_t nodes, width, nclients, keys;
+	uint32_t lost; /* a node that is lost; NODES_MAX: none */
+	bool dead, noticed; /* it is, and its parent knows that */
 	enum mutant mutant;
 	uint32_t (*choose)(struct world *w, uint32_t n); /* below n */
 	uint64_t random;
@@ -101,6 +106,8 @@ static void op_send(void *arg, uint32_t position, const struct payload_vec *mess
 	struct sender *s = arg;
 	struct link *l = &s->world->links[s->node * NODES_MAX + position];
 
+	if (s->world->dead && (s->node == s->world->lost || position == s->world->lost))
+		return;
 	assert_true(l->n < QUEUE);
 	l->queue[l->n++] = payload_vec_join(message);
 }
@@ -134,6 +141,56 @@ static void deliver(struct world *w, uint32_t which)
 	else
 		assert_int_equal(store_input(w->stores[which % NODES_MAX], which / NODES_MAX, p), 0);
 	payload_unref(p);
+}
+
+/* ---- a node that is lost ---- */
+
+static void drop_messages(struct link *l, uint32_t n)
+{
+	while (n--)
+		payload_unref(l->queue[--l->n]);
+}
+
+/* Its last messages may not arrive. */
+static void lose_node(struct world *w)
+{
+	w->dead = true;
+	for (uint32_t i = 0; i < w->nclients; i++) {
+		struct client *c = &w->clients[i];
+
+		if (c->node != w->lost)
+			continue;
+		store_client_close(c->client);
+		c->client = NULL;
+		c->left = 0;
+	}
+	store_destroy(w->stores[w->lost]);
+	w->stores[w->lost] = NULL;
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		struct link *from = &w->links[w->lost * NODES_MAX + i];
+		struct link *to = &w->links[i * NODES_MAX + w->lost];
+
+		drop_messages(to, to->n);
+		drop_messages(from, from->n ? w->choose(w, from->n + 1) : 0);
+	}
+}
+
+static uint32_t parent_of(const struct world *w, uint32_t node)
+{
+	return tree_place(w->nodes, w->width, node).parent;
+}
+
+/* The parent may notice when it has all messages that have arrived. */
+static bool can_notice(const struct world *w)
+{
+	return w->dead && !w->noticed &&
+	       !w->links[w->lost * NODES_MAX + parent_of(w, w->lost)].n;
+}
+
+static void notice(struct world *w)
+{
+	w->noticed = true;
+	store_neighbour_gone(w->stores[parent_of(w, w->lost)], w->lost, "was lost with its node");
 }
 
 /* ---- clients ---- */
@@ -243,6 +300,7 @@ static void open_world(struct world *w)
 	}
 	memset(&w->history, 0, sizeof(w->history));
 	memset(w->copies, 0, sizeof(w->copies));
+	w->dead = w->noticed = false;
 	assert_int_equal(layout_create(&w->layout, w->nodes, w->nodes, counts, lists), 0);
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		struct tree_place place = tree_place(w->nodes, w->width, i);
@@ -277,7 +335,7 @@ static void close_world(struct world *w)
 /* One event; false: none is possible. */
 static bool step(struct world *w, uint32_t in_flight, void (*ask_one)(struct client *c))
 {
-	uint32_t events[CLIENTS_MAX + NODES_MAX * NODES_MAX], n = 0, chosen;
+	uint32_t events[EVENTS_MAX], n = 0, chosen;
 
 	for (uint32_t i = 0; i < w->nclients; i++)
 		if (w->clients[i].left && w->clients[i].in_flight < in_flight)
@@ -285,11 +343,15 @@ static bool step(struct world *w, uint32_t in_flight, void (*ask_one)(struct cli
 	for (uint32_t i = 0; i < NODES_MAX * NODES_MAX; i++)
 		if (w->links[i].n)
 			events[n++] = CLIENTS_MAX + i;
+	if (can_notice(w) || (w->lost < NODES_MAX && !w->dead))
+		events[n++] = EVENT_LOST;
 	if (!n)
 		return false;
 	chosen = events[n > 1 ? w->choose(w, n) : 0];
 	if (chosen < CLIENTS_MAX)
 		ask_one(&w->clients[chosen]);
+	else if (chosen == EVENT_LOST)
+		(w->dead ? notice : lose_node)(w);
 	else
 		deliver(w, chosen - CLIENTS_MAX);
 	return true;
@@ -303,6 +365,8 @@ static void check_end(struct world *w)
 	for (uint32_t i = 0; i < w->history.n; i++) {
 		const struct history_op *o = &w->history.ops[i];
 
+		if (w->dead && w->clients[o->client].node == w->lost)
+			continue;
 		assert_true(o->answered || o->op == STORE_FETCH);
 		waits[o->key] |= !o->answered;
 	}
@@ -316,7 +380,7 @@ static void check_end(struct world *w)
 	}
 }
 
-static bool run_random(uint64_t seed, enum mutant mutant)
+static bool run_random(uint64_t seed, enum mutant mutant, uint32_t lost)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	bool good;
@@ -327,6 +391,7 @@ static bool run_random(uint64_t seed, enum mutant mutant)
 	w->nclients = CLIENTS_MAX;
 	w->keys = 1 + seed % 3;
 	w->mutant = mutant;
+	w->lost = lost;
 	w->choose = choose_random;
 	w->random = seed;
 	for (uint32_t i = 0; i < w->nclients; i++) {
@@ -356,8 +421,21 @@ TEST(random_orders_are_linearizable)
 	uint64_t first = number_in("HISTORY_SEED", 1), runs = number_in("HISTORY_RUNS", 1000);
 
 	for (uint64_t seed = first; seed < first + runs; seed++) {
-		if (!run_random(seed, MUTANT_NONE))
+		if (!run_random(seed, MUTANT_NONE, NODES_MAX))
 			fail_msg("HISTORY_SEED=%llu is not linearizable, or a client's order is lost",
+				 (unsigned long long)seed);
+	}
+}
+
+/* A leaf: no other node is cut off with it. All other clients get their answers. */
+TEST(random_orders_with_a_lost_leaf_are_linearizable)
+{
+	static const uint32_t leaves[] = { 2, 3, 5, 6 };
+	uint64_t first = number_in("HISTORY_SEED", 1), runs = number_in("HISTORY_RUNS", 1000);
+
+	for (uint64_t seed = first; seed < first + runs; seed++) {
+		if (!run_random(seed, MUTANT_NONE, leaves[seed / 3 % 4]))
+			fail_msg("HISTORY_SEED=%llu is not linearizable with a lost leaf",
 				 (unsigned long long)seed);
 	}
 }
@@ -365,7 +443,7 @@ TEST(random_orders_are_linearizable)
 static bool is_found(enum mutant mutant)
 {
 	for (uint64_t seed = 1; seed < 100; seed++)
-		if (!run_random(seed, mutant))
+		if (!run_random(seed, mutant, NODES_MAX))
 			return true;
 	return false;
 }
@@ -402,6 +480,7 @@ static uint32_t run_all(enum mutant mutant)
 	w->nclients = 3;
 	w->keys = 1;
 	w->mutant = mutant;
+	w->lost = NODES_MAX;
 	w->choose = choose_next;
 	w->clients[0].node = w->clients[1].node = 1;
 	do {

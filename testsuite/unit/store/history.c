@@ -14,7 +14,8 @@ struct state {
 
 struct search {
 	const struct history *history;
-	uint64_t all; /* operations on the key */
+	uint64_t all;  /* operations on the key that have been answered, */
+	uint64_t lost; /* ... and changes that have not, which may take effect */
 	struct state *met;
 	uint32_t nmet;
 };
@@ -80,15 +81,18 @@ static bool enter(struct search *s, const struct state *now)
 
 static bool find_order(struct search *s, struct state now)
 {
-	if (now.done == s->all)
+	if ((now.done & s->all) == s->all)
 		return true;
 	if (now.done && !enter(s, &now))
 		return false;
 	for (uint32_t i = 0; i < s->history->n; i++) {
 		struct state next = { now.done | (uint64_t)1 << i, now.value };
+		bool fits;
 
-		if ((s->all & ~now.done) >> i & 1 && may_follow(s, now.done, i) &&
-		    apply(&s->history->ops[i], &next.value) && find_order(s, next))
+		if (!(((s->all | s->lost) & ~now.done) >> i & 1) || !may_follow(s, now.done, i))
+			continue;
+		fits = apply(&s->history->ops[i], &next.value) || s->lost >> i & 1;
+		if (fits && find_order(s, next))
 			return true;
 	}
 	return false;
@@ -102,8 +106,8 @@ static bool key_is_linearizable(const struct history *h, uint32_t key)
 	if (!s.met)
 		abort();
 	for (uint32_t i = 0; i < h->n; i++)
-		if (h->ops[i].key == key && h->ops[i].answered)
-			s.all |= (uint64_t)1 << i;
+		if (h->ops[i].key == key)
+			*(h->ops[i].answered ? &s.all : &s.lost) |= (uint64_t)1 << i;
 	found = find_order(&s, (struct state){ 0, HISTORY_NONE });
 	free(s.met);
 	return found;
@@ -131,7 +135,7 @@ bool history_is_in_order(const struct history *h)
 
 		if (o->op == STORE_FETCH)
 			continue;
-		if (o->answered < last[o->client])
+		if (o->answered && o->answered < last[o->client])
 			return false;
 		last[o->client] = o->answered ? o->answered : UINT32_MAX;
 	}

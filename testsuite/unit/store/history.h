@@ -27,7 +27,10 @@ struct history {
 	uint32_t n, time;
 };
 
-/* True: there is such an order for the operations on each key that have been answered. */
+/*
+ * True: there is such an order for the operations on each key that have been answered, and some of
+ * the others.
+ */
 bool history_is_linearizable(const struct history *h);
 /*
  * True: each client has had the answers of its operations that do not wait in the order in which
