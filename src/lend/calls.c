@@ -14,6 +14,22 @@ struct requests {
 	int rc;
 };
 
+/* A message that is sent, and one that is received. */
+struct exchange {
+	struct hooks *hooks;
+	lend_arg sends, receives; /* requests; a short handle fills the lower half */
+	void *status;             /* of the received one */
+	int sent, received;       /* 1: that request has ended */
+	int rc;
+};
+
+struct probe {
+	struct hooks *hooks;
+	lend_arg source, tag, comm;
+	void *message, *status; /* `message` of Mprobe */
+	int rc;
+};
+
 /* ---- tests ---- */
 
 static bool test_one(void *arg)
@@ -51,26 +67,49 @@ static bool test_some(void *arg)
 	return *(int *)r->out || r->rc;
 }
 
+static bool test_exchange(void *arg)
+{
+	struct exchange *e = arg;
+	int rc = 0;
+
+	if (!e->received)
+		rc = MPI(e->hooks, Test)((lend_arg)&e->receives, &e->received, e->status);
+	e->rc = rc ? rc : e->rc;
+	e->received |= rc != 0;
+	rc = 0;
+	if (!e->sent)
+		rc = MPI(e->hooks, Test)((lend_arg)&e->sends, &e->sent, e->hooks->abi.ignore);
+	e->rc = rc ? rc : e->rc;
+	e->sent |= rc != 0;
+	return e->sent && e->received;
+}
+
+static bool test_probe(void *arg)
+{
+	struct probe *p = arg;
+	int found = 0;
+
+	p->rc = MPI(p->hooks, Iprobe)(p->source, p->tag, p->comm, &found, p->status);
+	return found || p->rc;
+}
+
+static bool test_mprobe(void *arg)
+{
+	struct probe *p = arg;
+	int found = 0;
+
+	p->rc = MPI(p->hooks, Improbe)(p->source, p->tag, p->comm, &found, p->message,
+				       p->status);
+	return found || p->rc;
+}
+
 static int wait_for(struct requests *r, bool (*test)(void *arg))
 {
 	lender_wait(r->hooks->lender, test, r, 0);
 	return r->rc;
 }
 
-/* ---- calls ---- */
-
-static int on_Recv(lend_call *next, void *buf, lend_arg count, lend_arg type, lend_arg source,
-		   lend_arg tag, lend_arg comm, void *status)
-{
-	lend_arg request = 0;
-	struct requests r = { hooks_active(), .requests = &request, .statuses = status };
-	int rc;
-
-	if (!r.hooks)
-		return next((lend_arg)buf, count, type, source, tag, comm, status);
-	rc = MPI(r.hooks, Irecv)((lend_arg)buf, count, type, source, tag, comm, &request);
-	return rc ? rc : wait_for(&r, test_one);
-}
+/* ---- waits for requests ---- */
 
 static int on_Wait(lend_call *next, void *request, void *status)
 {
@@ -104,6 +143,100 @@ static int on_Waitsome(lend_call *next, int n, void *requests, void *out, void *
 	return r.hooks ? wait_for(&r, test_some) : next(n, requests, out, indices, statuses);
 }
 
+/* ---- messages ---- */
+
+static int on_Recv(lend_call *next, void *buf, lend_arg count, lend_arg type, lend_arg source,
+		   lend_arg tag, lend_arg comm, void *status)
+{
+	lend_arg request = 0;
+	struct requests r = { hooks_active(), .requests = &request, .statuses = status };
+	int rc;
+
+	if (!r.hooks)
+		return next((lend_arg)buf, count, type, source, tag, comm, status);
+	rc = MPI(r.hooks, Irecv)((lend_arg)buf, count, type, source, tag, comm, &request);
+	return rc ? rc : wait_for(&r, test_one);
+}
+
+static int send_by(struct hooks *h, lend_call *begin, const void *buf, lend_arg count,
+		   lend_arg type, lend_arg dest, lend_arg tag, lend_arg comm)
+{
+	lend_arg request = 0;
+	struct requests r = { h, .requests = &request, .statuses = h->abi.ignore };
+	int rc = begin((lend_arg)buf, count, type, dest, tag, comm, &request);
+
+	return rc ? rc : wait_for(&r, test_one);
+}
+
+static int on_Send(lend_call *next, const void *buf, lend_arg count, lend_arg type,
+		   lend_arg dest, lend_arg tag, lend_arg comm)
+{
+	struct hooks *h = hooks_active();
+
+	return h ? send_by(h, MPI(h, Isend), buf, count, type, dest, tag, comm) :
+		   next((lend_arg)buf, count, type, dest, tag, comm);
+}
+
+static int on_Ssend(lend_call *next, const void *buf, lend_arg count, lend_arg type,
+		    lend_arg dest, lend_arg tag, lend_arg comm)
+{
+	struct hooks *h = hooks_active();
+
+	return h ? send_by(h, MPI(h, Issend), buf, count, type, dest, tag, comm) :
+		   next((lend_arg)buf, count, type, dest, tag, comm);
+}
+
+/* No message can be sent: nothing may come into the buffer any more. */
+static int take_back(struct exchange *e, int rc)
+{
+	MPI(e->hooks, Cancel)((lend_arg)&e->receives);
+	MPI(e->hooks, Wait)((lend_arg)&e->receives, e->hooks->abi.ignore);
+	return rc;
+}
+
+static int on_Sendrecv(lend_call *next, const void *out, lend_arg nout, lend_arg out_type,
+		       lend_arg dest, lend_arg out_tag, void *in, lend_arg nin,
+		       lend_arg in_type, lend_arg source, lend_arg in_tag, lend_arg comm,
+		       void *status)
+{
+	struct exchange e = { hooks_active(), .status = status };
+	int rc;
+
+	if (!e.hooks)
+		return next((lend_arg)out, nout, out_type, dest, out_tag, in, nin, in_type,
+			    source, in_tag, comm, status);
+	rc = MPI(e.hooks, Irecv)((lend_arg)in, nin, in_type, source, in_tag, comm, &e.receives);
+	if (rc)
+		return rc;
+	rc = MPI(e.hooks, Isend)((lend_arg)out, nout, out_type, dest, out_tag, comm, &e.sends);
+	if (rc)
+		return take_back(&e, rc);
+	lender_wait(e.hooks->lender, test_exchange, &e, 0);
+	return e.rc;
+}
+
+static int on_Probe(lend_call *next, lend_arg source, lend_arg tag, lend_arg comm,
+		    void *status)
+{
+	struct probe p = { hooks_active(), source, tag, comm, NULL, status, 0 };
+
+	if (!p.hooks)
+		return next(source, tag, comm, status);
+	lender_wait(p.hooks->lender, test_probe, &p, 0);
+	return p.rc;
+}
+
+static int on_Mprobe(lend_call *next, lend_arg source, lend_arg tag, lend_arg comm,
+		     void *message, void *status)
+{
+	struct probe p = { hooks_active(), source, tag, comm, message, status, 0 };
+
+	if (!p.hooks)
+		return next(source, tag, comm, message, status);
+	lender_wait(p.hooks->lender, test_mprobe, &p, 0);
+	return p.rc;
+}
+
 HOOK(Recv, (void *buf, lend_arg count, lend_arg type, lend_arg source, lend_arg tag,
 	    lend_arg comm, void *status),
      buf, count, type, source, tag, comm, status)
@@ -112,3 +245,17 @@ HOOK(Waitall, (int n, void *requests, void *statuses), n, requests, statuses)
 HOOK(Waitany, (int n, void *requests, void *index, void *status), n, requests, index, status)
 HOOK(Waitsome, (int n, void *requests, void *out, void *indices, void *statuses),
      n, requests, out, indices, statuses)
+HOOK(Send, (const void *buf, lend_arg count, lend_arg type, lend_arg dest, lend_arg tag,
+	    lend_arg comm),
+     buf, count, type, dest, tag, comm)
+HOOK(Ssend, (const void *buf, lend_arg count, lend_arg type, lend_arg dest, lend_arg tag,
+	     lend_arg comm),
+     buf, count, type, dest, tag, comm)
+HOOK(Sendrecv, (const void *out, lend_arg nout, lend_arg out_type, lend_arg dest,
+		lend_arg out_tag, void *in, lend_arg nin, lend_arg in_type, lend_arg source,
+		lend_arg in_tag, lend_arg comm, void *status),
+     out, nout, out_type, dest, out_tag, in, nin, in_type, source, in_tag, comm, status)
+HOOK(Probe, (lend_arg source, lend_arg tag, lend_arg comm, void *status),
+     source, tag, comm, status)
+HOOK(Mprobe, (lend_arg source, lend_arg tag, lend_arg comm, void *message, void *status),
+     source, tag, comm, message, status)

@@ -13,6 +13,8 @@ struct arrival {
 	struct hooks *hooks;
 	struct comm *comm;
 	uint32_t calls;
+	const uint32_t *slots; /* of the ranks to wait for */
+	uint32_t n;
 	bool in_time;
 };
 
@@ -21,7 +23,7 @@ static bool has_all(const struct arrival *a)
 	struct lender *l = a->hooks->lender;
 
 	return arrivals_complete(&l->arrivals, &l->ledger, a->comm->group, a->calls,
-				 a->comm->slots, a->comm->n);
+				 a->slots, a->n);
 }
 
 static bool test_arrivals(void *arg)
@@ -37,8 +39,8 @@ static bool test_arrivals(void *arg)
 	return false;
 }
 
-/* Before a collective that synchronizes. */
-static struct arrival meet(lend_arg handle)
+/* This rank has come to a collective. Without a->comm nothing is counted. */
+static struct arrival come(lend_arg handle)
 {
 	struct arrival a = { hooks_active(), .in_time = true };
 	struct lender *l;
@@ -49,13 +51,51 @@ static struct arrival meet(lend_arg handle)
 		return a;
 	l = a.hooks->lender;
 	a.calls = arrivals_enter(&l->arrivals, a.comm->group, l->slot);
-	a.in_time = lender_wait(l, test_arrivals, &a, LIMIT_MS);
+	return a;
+}
+
+static void wait_for(struct arrival *a, const uint32_t *slots, uint32_t n)
+{
+	a->slots = slots;
+	a->n = n;
+	a->in_time = lender_wait(a->hooks->lender, test_arrivals, a, LIMIT_MS);
+}
+
+/* Before a collective that synchronizes. */
+static struct arrival meet(lend_arg handle)
+{
+	struct arrival a = come(handle);
+
+	if (a.comm)
+		wait_for(&a, a.comm->slots, a.comm->n);
+	return a;
+}
+
+/* Before a collective whose data come from the root: the others need the root only. */
+static struct arrival meet_from(lend_arg root, lend_arg handle)
+{
+	struct arrival a = come(handle);
+	const uint32_t *slot = a.comm ? comms_slot(a.comm, root) : NULL;
+
+	if (slot && *slot != a.hooks->lender->slot)
+		wait_for(&a, slot, 1);
+	return a;
+}
+
+/* Before one whose data go to the root: only the root needs the others. */
+static struct arrival meet_at(lend_arg root, lend_arg handle)
+{
+	struct arrival a = come(handle);
+	const uint32_t *slot = a.comm ? comms_slot(a.comm, root) : NULL;
+
+	if (slot && *slot == a.hooks->lender->slot)
+		wait_for(&a, a.comm->slots, a.comm->n);
 	return a;
 }
 
 /*
- * Behind it. All members have come, so a count that is still behind stays so: a rank has not
- * counted all of its calls. This rank stops counting on the communicator.
+ * Behind it. The ranks that were waited for have come, so a count that is still behind stays
+ * so: a rank has not counted all of its calls. This rank stops counting on the communicator.
  */
 static int part(const struct arrival *a, int rc)
 {
@@ -78,6 +118,38 @@ static int on_Allreduce(lend_call *next, const void *in, void *out, lend_arg cou
 	struct arrival a = meet(comm);
 
 	return part(&a, next((lend_arg)in, out, count, type, op, comm));
+}
+
+static int on_Bcast(lend_call *next, void *buf, lend_arg count, lend_arg type, lend_arg root,
+		    lend_arg comm)
+{
+	struct arrival a = meet_from(root, comm);
+
+	return part(&a, next((lend_arg)buf, count, type, root, comm));
+}
+
+static int on_Reduce(lend_call *next, const void *in, void *out, lend_arg count, lend_arg type,
+		     lend_arg op, lend_arg root, lend_arg comm)
+{
+	struct arrival a = meet_at(root, comm);
+
+	return part(&a, next((lend_arg)in, out, count, type, op, root, comm));
+}
+
+static int on_Gather(lend_call *next, const void *in, lend_arg nin, lend_arg in_type, void *out,
+		     lend_arg nout, lend_arg out_type, lend_arg root, lend_arg comm)
+{
+	struct arrival a = meet_at(root, comm);
+
+	return part(&a, next((lend_arg)in, nin, in_type, out, nout, out_type, root, comm));
+}
+
+static int on_Scatter(lend_call *next, const void *in, lend_arg nin, lend_arg in_type, void *out,
+		      lend_arg nout, lend_arg out_type, lend_arg root, lend_arg comm)
+{
+	struct arrival a = meet_from(root, comm);
+
+	return part(&a, next((lend_arg)in, nin, in_type, out, nout, out_type, root, comm));
 }
 
 /* ---- ends ---- */
@@ -105,6 +177,17 @@ HOOK(Barrier, (lend_arg comm), comm)
 HOOK(Allreduce, (const void *in, void *out, lend_arg count, lend_arg type, lend_arg op,
 		 lend_arg comm),
      in, out, count, type, op, comm)
+HOOK(Bcast, (void *buf, lend_arg count, lend_arg type, lend_arg root, lend_arg comm),
+     buf, count, type, root, comm)
+HOOK(Reduce, (const void *in, void *out, lend_arg count, lend_arg type, lend_arg op,
+	      lend_arg root, lend_arg comm),
+     in, out, count, type, op, root, comm)
+HOOK(Gather, (const void *in, lend_arg nin, lend_arg in_type, void *out, lend_arg nout,
+	      lend_arg out_type, lend_arg root, lend_arg comm),
+     in, nin, in_type, out, nout, out_type, root, comm)
+HOOK(Scatter, (const void *in, lend_arg nin, lend_arg in_type, void *out, lend_arg nout,
+	       lend_arg out_type, lend_arg root, lend_arg comm),
+     in, nin, in_type, out, nout, out_type, root, comm)
 HOOK(Comm_free, (void *comm), comm)
 HOOK(Comm_disconnect, (void *comm), comm)
 

@@ -51,10 +51,13 @@ static void learn(struct hooks *h, struct comm *c, lend_arg handle)
 	if (!ranks)
 		return;
 	c->slots = calloc((size_t)size, sizeof(*c->slots));
-	for (int i = 0; c->slots && i < size; i++) {
+	c->ranks = calloc((size_t)size, sizeof(*c->ranks));
+	for (int i = 0; c->slots && c->ranks && i < size; i++) {
 		slot = slot_of(h->lender, (uint32_t)ranks[i]);
-		if (slot >= 0)
-			c->slots[c->n++] = (uint32_t)slot;
+		if (slot < 0)
+			continue;
+		c->slots[c->n] = (uint32_t)slot;
+		c->ranks[c->n++] = (uint32_t)i;
 	}
 	if (c->n > 1)
 		c->group = arrivals_group(&h->lender->arrivals,
@@ -78,11 +81,27 @@ struct comm *comms_find(struct hooks *h, lend_arg handle)
 	return comms[ncomms++].group == ARRIVALS_NONE ? NULL : &comms[ncomms - 1];
 }
 
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+const uint32_t *comms_slot(const struct comm *c, lend_arg rank)
+{
+	uint32_t wanted = (uint32_t)rank, *found;
+
+	found = bsearch(&wanted, c->ranks, c->n, sizeof(*c->ranks), compare);
+	return found ? &c->slots[found - c->ranks] : NULL;
+}
+
 void comms_forget(struct hooks *h, const void *handle)
 {
 	for (uint32_t i = 0; handle && i < ncomms; i++)
 		if (comms[i].handle == lend_abi_handle_at(&h->abi, handle)) {
 			free(comms[i].slots);
+			free(comms[i].ranks);
 			comms[i] = comms[--ncomms];
 			memset(&comms[ncomms], 0, sizeof(comms[ncomms]));
 			return;

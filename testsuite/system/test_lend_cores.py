@@ -49,7 +49,7 @@ def ok(threads):
 
 
 @pytest.mark.parametrize("case", ["moves", "barrier", "isend", "communicators", "fork", "stop", "scribble",
-                                  "uncounted", "profiled"])  # fmt: skip
+                                  "uncounted", "profiled", "messages", "errors", "rooted", "roots"])  # fmt: skip
 def test_program_ends_well(cluster, any_lender, case):
     """moves: who is on which core, when. The others end, with right results."""
     assert in_order(run(cluster, any_lender, case)) == ok(2)
@@ -57,7 +57,7 @@ def test_program_ends_well(cluster, any_lender, case):
 
 @pytest.mark.parametrize("flags", [[], ["-DWITH_F08"]], ids=["mpif", "mpi_f08"])
 def test_program_of_fortran_ends_well(cluster, compile_program, any_mpi, flags):
-    """A thread of rank 0 has been on the core of rank 1, which waits."""
+    """In each call a thread of rank 0 has been on the core of rank 1, which waits."""
     program = compile_program("programs/mpi-lend.F90", f"mpif90.{any_mpi}", "-fopenmp", *flags)
     assert in_order(run(cluster, program, "")) == ok(2)
 

@@ -21,6 +21,7 @@
 #define BIG (8 << 20)
 #define ROUNDS 5
 #define STOP_US 1500000 /* longer than a rank waits for arrivals */
+#define SHORT_S 0.8     /* shorter than that */
 
 static int rank, ranks;
 
@@ -252,6 +253,197 @@ static void test_profiled(void)
 			barrier();
 }
 
+/* ---- calls in which rank 1 waits, while rank 0 computes ---- */
+
+static void ssend(void)
+{
+	int token = 7;
+
+	if (rank)
+		MPI_Ssend(&token, 1, MPI_INT, 0, 4, MPI_COMM_WORLD);
+	else
+		MPI_Recv(&token, 1, MPI_INT, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (token != 7)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void send_large(void)
+{
+	char *data = calloc(1, BIG);
+
+	if (rank) {
+		data[BIG - 1] = 7;
+		MPI_Send(data, BIG, MPI_CHAR, 0, 4, MPI_COMM_WORLD);
+	} else {
+		MPI_Recv(data, BIG, MPI_CHAR, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	if (data[BIG - 1] != 7)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	free(data);
+}
+
+static void sendrecv(void)
+{
+	MPI_Status status;
+	int got = -1, count;
+
+	MPI_Sendrecv(&rank, 1, MPI_INT, !rank, 4 + rank, &got, 1, MPI_INT, MPI_ANY_SOURCE,
+		     MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+	MPI_Get_count(&status, MPI_INT, &count);
+	if (got != !rank || status.MPI_SOURCE != !rank || status.MPI_TAG != 4 + !rank ||
+	    count != 1)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void check_found(const MPI_Status *status, int token)
+{
+	int count;
+
+	MPI_Get_count(status, MPI_INT, &count);
+	if (status->MPI_SOURCE != 0 || status->MPI_TAG != 4 || count != 1 || token != 7)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void probe(void)
+{
+	MPI_Status status;
+	int token = 7;
+
+	if (!rank) {
+		MPI_Send(&token, 1, MPI_INT, 1, 4, MPI_COMM_WORLD);
+		return;
+	}
+	MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+	token = 0;
+	MPI_Recv(&token, 1, MPI_INT, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	check_found(&status, token);
+}
+
+static void mprobe(void)
+{
+	MPI_Message message;
+	MPI_Status status;
+	int token = 7;
+
+	if (!rank) {
+		MPI_Send(&token, 1, MPI_INT, 1, 4, MPI_COMM_WORLD);
+		return;
+	}
+	MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &message, &status);
+	token = 0;
+	MPI_Mrecv(&token, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+	check_found(&status, token);
+}
+
+static void test_messages(void)
+{
+	void (*const calls[])(void) = { ssend, send_large, sendrecv, probe, mprobe };
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (!rank)
+			expect_on_other(true);
+		calls[i]();
+		both_leave();
+	}
+}
+
+/* A wrong rank is an error of the call, and no receive stays behind. */
+static void test_errors(void)
+{
+	int token = 7, wrong = ranks + 5;
+	MPI_Comm c = MPI_COMM_WORLD;
+
+	MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+	if (!MPI_Send(&token, 1, MPI_INT, wrong, 4, c) ||
+	    !MPI_Ssend(&token, 1, MPI_INT, wrong, 4, c) ||
+	    !MPI_Probe(wrong, 4, c, MPI_STATUS_IGNORE) ||
+	    !MPI_Sendrecv(&token, 1, MPI_INT, wrong, 4, &token, 1, MPI_INT, !rank, 4, c,
+			  MPI_STATUS_IGNORE))
+		MPI_Abort(c, 1);
+	MPI_Sendrecv(&rank, 1, MPI_INT, !rank, 4, &token, 1, MPI_INT, !rank, 4, c,
+		     MPI_STATUS_IGNORE);
+	if (token != !rank)
+		MPI_Abort(c, 1);
+	MPI_Send(&token, 1, MPI_INT, MPI_PROC_NULL, 4, c);
+	MPI_Probe(MPI_PROC_NULL, 4, c, MPI_STATUS_IGNORE);
+}
+
+static int is_on_other_soon(void)
+{
+	double end = MPI_Wtime() + SHORT_S;
+
+	while (!team_is_on(!rank))
+		if (MPI_Wtime() > end)
+			return 0;
+	return 1;
+}
+
+/* Both ranks get what rank 0 has seen. */
+static int bcast(int seen)
+{
+	MPI_Bcast(&seen, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return seen;
+}
+
+static int scatter(int seen)
+{
+	int all[2] = { seen, seen };
+
+	MPI_Scatter(all, 1, MPI_INT, &seen, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return seen;
+}
+
+static int reduce(int seen)
+{
+	int sum = 0;
+
+	MPI_Reduce(&seen, &sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
+	return rank ? sum : seen;
+}
+
+static int gather(int seen)
+{
+	int all[2] = { 0, 0 };
+
+	MPI_Gather(&seen, 1, MPI_INT, all, 1, MPI_INT, 1, MPI_COMM_WORLD);
+	return rank ? all[0] : seen;
+}
+
+/* Arrivals are waited for a second only, so a slow machine needs more rounds. */
+static void test_rooted(void)
+{
+	int (*const calls[])(int) = { bcast, scatter, reduce, gather };
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		int seen = 0;
+
+		for (int round = 0; !seen && round < LONG_S; round++)
+			seen = calls[i](rank ? 0 : is_on_other_soon());
+		if (!seen)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		both_leave();
+	}
+}
+
+/* Members in another order, and a root whose number in the world is another. */
+static void test_roots(void)
+{
+	int value, sum, all[2];
+	MPI_Comm copy;
+
+	MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &copy);
+	for (int root = 0; root < 2 * ROUNDS; root++) {
+		value = rank == !(root % 2) ? root : -1;
+		MPI_Bcast(&value, 1, MPI_INT, root % 2, copy);
+		MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, root % 2, copy);
+		MPI_Gather(&value, 1, MPI_INT, all, 1, MPI_INT, root % 2, copy);
+		if (value != root || (rank == !(root % 2) &&
+				      (sum != 2 * root || all[0] != root || all[1] != root)))
+			MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	MPI_Comm_free(&copy);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -262,6 +454,8 @@ static const struct {
 	{ "exec", test_exec },       { "fork", test_fork },
 	{ "stop", test_stop },       { "scribble", test_scribble },
 	{ "uncounted", test_uncounted }, { "profiled", test_profiled },
+	{ "messages", test_messages }, { "errors", test_errors },
+	{ "rooted", test_rooted },   { "roots", test_roots },
 };
 
 int main(int argc, char **argv)
