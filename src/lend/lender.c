@@ -106,6 +106,7 @@ static void *help(void *arg)
 		if (now_ns() - looked > LOOK_NS) {
 			slot = (slot + 1) % l->ranks;
 			look_at(l, slot);
+			team_settle();
 			looked = now_ns();
 		}
 		share(l);

@@ -29,12 +29,12 @@ static void read_cores(struct lend_cores *cores)
 		CPU_FREE(set);
 }
 
-static enum lend_openmp kind_of(const void *function)
+enum lend_openmp lend_openmp_of(const void *code)
 {
 	const char *base;
 	Dl_info info;
 
-	if (!dladdr(function, &info) || !info.dli_fname)
+	if (!dladdr(code, &info) || !info.dli_fname)
 		return LEND_OPENMP_OTHER;
 	base = strrchr(info.dli_fname, '/');
 	base = base ? base + 1 : info.dli_fname;
@@ -58,7 +58,7 @@ void lend_own_facts(struct lend_facts *facts, uint32_t rank)
 	max_threads = (int (*)(void))dlsym(RTLD_DEFAULT, "omp_get_max_threads");
 	if (max_threads) {
 		threads = max_threads();
-		facts->openmp = kind_of((const void *)max_threads);
+		facts->openmp = lend_openmp_of((const void *)max_threads);
 		if (threads > 0 && threads <= THREADS_MAX)
 			facts->threads = (uint32_t)threads;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads of an OpenMP team. pthread_create is replaced: a call from libgomp makes a thread
- * of the team. A thread leaves the list before it ends, under the lock, so that no number of
+ * Threads of an OpenMP team. pthread_create is replaced: a call from libgomp, libomp or libiomp5
+ * makes a thread of the team. A thread leaves the list before it ends, under the lock, so that no number of
  * a thread that has ended is used.
  */
 #include "lend/team.h"
@@ -19,8 +19,10 @@
 
 #include "lend/core/ledger.h"
 #include "lend/cores.h"
+#include "lend/own_facts.h"
 
 #define THREADS_MAX 1024
+#define SETTLE_TURNS 2 /* the first one may come before the thread has bound itself */
 #define EXPORTED __attribute__((visibility("default")))
 
 typedef void *routine(void *);
@@ -39,6 +41,7 @@ static cpu_set_t own_set;      /* where a new thread begins, while `placed` */
 static atomic_bool placed;
 static uint32_t places[LEDGER_CORES_MAX]; /* of the last team_place */
 static uint32_t nplaces;
+static uint32_t unsettled; /* turns of team_settle to come */
 
 /* ---- binding; the caller has the lock ---- */
 
@@ -72,6 +75,7 @@ static void enter(pid_t id)
 		ids[i] = id;
 	if (i == nids && i < THREADS_MAX)
 		nids++;
+	unsettled = SETTLE_TURNS;
 	if (atomic_load(&placed))
 		bind_all();
 	pthread_mutex_unlock(&lock);
@@ -112,9 +116,9 @@ static void *run(void *arg)
 
 static bool is_openmp(const void *caller)
 {
-	Dl_info info;
+	enum lend_openmp kind = lend_openmp_of(caller);
 
-	return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "/libgomp");
+	return kind == LEND_OPENMP_GNU || kind == LEND_OPENMP_LLVM;
 }
 
 /* True: the calling thread has been bound to one core, which a new thread would inherit. */
@@ -165,7 +169,7 @@ static bool is_set(const char *name)
 static const char *hindrance(void)
 {
 	static const char *const names[] = { "OMP_DYNAMIC", "OMP_PROC_BIND", "OMP_PLACES",
-					     "GOMP_CPU_AFFINITY" };
+					     "GOMP_CPU_AFFINITY", "KMP_AFFINITY" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (is_set(names[i]))
@@ -180,8 +184,9 @@ uint32_t team_widen(const struct lend_facts *facts, uint32_t factor, const char 
 	uint32_t cores = lend_cores_count(&facts->cores);
 
 	*why = NULL;
-	if (facts->openmp != LEND_OPENMP_GNU || !set || !limit)
-		*why = "the program does not use libgomp";
+	if ((facts->openmp != LEND_OPENMP_GNU && facts->openmp != LEND_OPENMP_LLVM) || !set ||
+	    !limit)
+		*why = "the program uses neither libgomp nor libomp";
 	else if (hindrance())
 		*why = hindrance();
 	else if (facts->threads > cores)
@@ -214,6 +219,16 @@ void team_place(const uint32_t *cores, uint32_t n, const struct lend_cores *own)
 		set_own(own);
 	atomic_store(&placed, true);
 	bind_all();
+	pthread_mutex_unlock(&lock);
+}
+
+void team_settle(void)
+{
+	pthread_mutex_lock(&lock);
+	if (unsettled && atomic_load(&placed)) {
+		bind_all();
+		unsettled--;
+	}
 	pthread_mutex_unlock(&lock);
 }
 

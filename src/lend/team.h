@@ -17,6 +17,11 @@ uint32_t team_widen(const struct lend_facts *facts, uint32_t factor, const char 
  * are not of the team begin on `own`.
  */
 void team_place(const uint32_t *cores, uint32_t n, const struct lend_cores *own);
+/*
+ * Bind threads once more that have begun a moment ago: a new thread of libomp lets itself run on
+ * all cores of its process. For a turn every few milliseconds.
+ */
+void team_settle(void);
 /* Let all threads that team_place has bound run on `own` again. */
 void team_release(const struct lend_cores *own);
 /* In a child of fork: the same for its only thread. */

@@ -2,6 +2,7 @@
 """PMI2X_LEND=on: which rank's threads use which core, and programs that go wrong."""
 
 import os
+import shutil
 
 import pytest
 
@@ -55,6 +56,16 @@ def test_program_ends_well(cluster, any_lender, case):
     assert in_order(run(cluster, any_lender, case)) == ok(2)
 
 
+@pytest.mark.parametrize("case", ["moves", "barrier", "fork", "messages"])
+def test_program_with_libomp_ends_well(cluster, compile_program, any_mpi, case, monkeypatch):
+    if not shutil.which("clang"):
+        pytest.skip("clang is not there")
+    for name in "MPICH_CC", "OMPI_CC":
+        monkeypatch.setenv(name, "clang")
+    program = compile_program("programs/mpi-lend.c", f"mpicc.{any_mpi}", "-fopenmp=libomp")
+    assert in_order(run(cluster, program, case)) == ok(2)
+
+
 @pytest.mark.parametrize("flags", [[], ["-DWITH_F08"]], ids=["mpif", "mpi_f08"])
 def test_program_of_fortran_ends_well(cluster, compile_program, any_mpi, flags):
     """In each call a thread of rank 0 has been on the core of rank 1, which waits."""
@@ -71,7 +82,7 @@ def test_factor_is_threads_for_each_core(cluster, lender):
 
 
 @pytest.mark.parametrize("name,value", [("OMP_PROC_BIND", "true"), ("OMP_DYNAMIC", "true"),
-                                        ("OMP_THREAD_LIMIT", "1")])  # fmt: skip
+                                        ("OMP_THREAD_LIMIT", "1"), ("KMP_AFFINITY", "compact")])  # fmt: skip
 def test_program_with_its_own_binding_keeps_its_threads(cluster, lender, name, value):
     result = run(cluster, lender, "isend", **{name: value})
     assert sorted(result.ok().lines) == ok(1)
