@@ -166,11 +166,19 @@ static int on_Comm_disconnect(lend_call *next, void *comm)
 	return on_Comm_free(next, comm);
 }
 
+/* The outermost call of MPI_Finalize and PMPI_Finalize finds the rank active. */
 static int finalize(void *next)
 {
-	if (hooks_begun())
-		lender_stop(hooks_begun()->lender);
-	return ((int (*)(void))next)();
+	struct hooks *h = hooks_begun();
+	bool ends = h && atomic_load(&h->lender->active);
+	int rc;
+
+	if (ends)
+		lender_stop(h->lender);
+	rc = ((int (*)(void))next)();
+	if (ends)
+		lender_report(h->lender);
+	return rc;
 }
 
 HOOK(Barrier, (lend_arg comm), comm)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "lend/cores.h"
+#include "lend/summary.h"
 #include "lend/team.h"
 
 #define LEND_AFTER_NS 200000
@@ -39,6 +41,11 @@ static int64_t now_ns(void)
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+static void count_held(struct lender *l)
+{
+	accounts_update(&l->accounts, &l->ledger, (uint64_t)(now_ns() / NS_PER_US));
+}
+
 static void wake_helpers(struct lender *l)
 {
 	syscall(SYS_futex, l->ledger.changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -57,6 +64,7 @@ static void withdraw(struct lender *l)
 	atomic_store(&l->active, false);
 	ledger_wait(&l->ledger, l->slot);
 	ledger_leave(&l->ledger, l->slot);
+	count_held(l);
 	if (l->moves)
 		team_release(&l->own);
 }
@@ -86,8 +94,10 @@ static void look_at(struct lender *l, uint32_t slot)
 static void share(struct lender *l)
 {
 	pthread_mutex_lock(&places_lock);
-	if (atomic_load(&l->active) && ledger_share(&l->ledger, l->slot, l->order))
+	if (atomic_load(&l->active) && ledger_share(&l->ledger, l->slot, l->order)) {
 		place(l);
+		count_held(l);
+	}
 	pthread_mutex_unlock(&places_lock);
 }
 
@@ -151,6 +161,8 @@ static bool view(struct lender *l, const struct lend_place *p, uint32_t first)
 {
 	char *behind = (char *)l->table + lend_table_size(p->ranks);
 
+	accounts_view(&l->accounts, behind, p->slot);
+	behind += accounts_size(p->ranks);
 	ledger_view(&l->ledger, behind, p->ranks, p->cores);
 	arrivals_view(&l->arrivals, behind + ledger_size(p->ranks, p->cores), p->ranks,
 		      LEND_GROUPS);
@@ -183,7 +195,8 @@ const char *lender_start(struct lender *l, const struct lend_place *p,
 	const char *why;
 
 	*l = (struct lender){ .fd = p->fd, .slot = p->slot, .ranks = p->ranks, .table = table,
-			      .own = *cores, .naps_only = p->mode == LEND_NAPS };
+			      .own = *cores, .naps_only = p->mode == LEND_NAPS,
+			      .reports = p->reports };
 	l->moves = threads && !l->naps_only;
 	if (p->ranks < 2)
 		return "there is no other rank on its node";
@@ -214,12 +227,13 @@ static bool lend(struct lender *l)
 	bool here = word_load(&l->ledger.ranks[l->slot].state) == LEDGER_COMPUTES;
 
 	pthread_mutex_lock(&places_lock);
-	if (here)
+	if (here) {
 		ledger_wait(&l->ledger, l->slot);
-	else
-		withdraw(l);
-	if (here)
 		place(l);
+		count_held(l);
+	} else {
+		withdraw(l);
+	}
 	pthread_mutex_unlock(&places_lock);
 	wake_helpers(l);
 	return here;
@@ -247,8 +261,12 @@ static void pause_or_nap(struct lender *l, int64_t *nap)
 	*nap = *nap * 2 < NAP_MAX_NS ? *nap * 2 : NAP_MAX_NS;
 }
 
-static void resume(struct lender *l, int64_t waited)
+static void resume(struct lender *l, int64_t begin)
 {
+	int64_t now = now_ns(), waited = now - begin;
+
+	accounts_resume(&l->accounts, (uint64_t)(waited / NS_PER_US), lend_cores_count(&l->own),
+			(uint64_t)(now / NS_PER_US));
 	/* A rank that others have taken for dead stays so. */
 	if (word_load(&l->ledger.ranks[l->slot].state) == LEDGER_WAITS &&
 	    ledger_resume(&l->ledger, l->slot, (uint32_t)(waited / NS_PER_US)))
@@ -271,7 +289,7 @@ bool lender_wait(struct lender *l, bool (*test)(void *arg), void *arg, int limit
 			lent = lend(l);
 	}
 	if (lent)
-		resume(l, now_ns() - begin);
+		resume(l, begin);
 	return done;
 }
 
@@ -283,4 +301,15 @@ void lender_stop(struct lender *l)
 	withdraw(l);
 	pthread_mutex_unlock(&places_lock);
 	wake_helpers(l);
+}
+
+void lender_report(struct lender *l)
+{
+	const char *node = getenv("SLURMD_NODENAME");
+	char text[LEND_SUMMARY_MAX];
+
+	if (!l->reports || l->naps_only)
+		return;
+	lend_summary(l->accounts.ranks, l->table, l->ranks, node ? node : "?", text);
+	fprintf(stderr, "%s\n", text);
 }

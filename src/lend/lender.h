@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lend/core/accounts.h"
 #include "lend/core/arrivals.h"
 #include "lend/table.h"
 
@@ -14,11 +15,13 @@ struct lender {
 	atomic_bool active;
 	bool naps_only; /* no core is lent: waits only nap */
 	bool moves;     /* its threads go to cores of others */
+	bool reports;   /* what lending has brought */
 	int fd;         /* of the table, with this rank's lock */
 	uint32_t slot, ranks;
 	struct lend_table *table;
 	struct ledger ledger;
 	struct arrivals arrivals;
+	struct accounts accounts;
 	struct lend_cores own;
 	uint32_t *order; /* all cores, the nearest first */
 };
@@ -37,5 +40,7 @@ const char *lender_start(struct lender *l, const struct lend_place *place,
 bool lender_wait(struct lender *l, bool (*test)(void *arg), void *arg, int limit_ms);
 /* The rank lends for good. */
 void lender_stop(struct lender *l);
+/* When all ranks have stopped, the one that reports writes to stderr what lending has brought. */
+void lender_report(struct lender *l);
 
 #endif

@@ -18,7 +18,10 @@ size_t lend_memory_size(uint32_t ranks, uint32_t cores)
 {
 	size_t size = lend_table_size(ranks);
 
-	return cores ? size + ledger_size(ranks, cores) + arrivals_size(ranks, LEND_GROUPS) : size;
+	if (!cores)
+		return size;
+	return size + accounts_size(ranks) + ledger_size(ranks, cores) +
+	       arrivals_size(ranks, LEND_GROUPS);
 }
 
 /* A memory file of another size, or one that can still shrink, is not the table. */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lend/core/accounts.h"
 #include "lend/core/arrivals.h"
 #include "lend/facts.h"
 #include "lend/request.h"
@@ -36,7 +37,7 @@ static inline size_t lend_table_size(uint32_t ranks)
 	return sizeof(struct lend_table) + (size_t)ranks * sizeof(struct lend_entry);
 }
 
-/* Bytes of the memory: entries and, unless `cores` is 0, ledger and arrivals behind them. */
+/* Bytes of the memory: entries and, unless `cores` is 0, accounts, ledger and arrivals behind. */
 size_t lend_memory_size(uint32_t ranks, uint32_t cores);
 /*
  * Map the table of a place, and close its descriptor or, if cores are lent, set it close-on-exec.

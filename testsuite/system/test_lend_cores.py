@@ -2,6 +2,7 @@
 """PMI2X_LEND=on: which rank's threads use which core, and programs that go wrong."""
 
 import os
+import re
 import shutil
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from test_config import configured  # noqa: F401
 
 ON = {"PMI2X_LEND": "on", "OMP_NUM_THREADS": "1"}
+SUMMARY = re.compile(r"PMI2X_LEND: node (\S+): core seconds idle/lent/used/late: all (\S+), "
+                     r"rank \d+ (\S+), rank \d+ (\S+)$", re.MULTILINE)  # fmt: skip
 BIND = 'exec taskset -c $SLURM_LOCALID "$0" "$@"'
 
 pytestmark = [
@@ -40,8 +43,16 @@ def run(cluster, program, case, **env):
     return cluster.srun("-N1", "-n2", *command, env={**ON, **env})
 
 
+def notes(result):
+    """What the library has written, without its summary, of which there is one at most."""
+    lines = result.stderr.splitlines()
+    summaries = [line for line in lines if SUMMARY.match(line)]
+    assert len(summaries) <= 1, result
+    return [line for line in lines if line not in summaries]
+
+
 def in_order(result):
-    assert not result.stderr, result
+    assert not notes(result), result
     return sorted(result.ok().lines)
 
 
@@ -77,6 +88,19 @@ def test_cores_of_a_process_that_has_called_exec_are_used(cluster, lender):
     assert "rank 0 uses core 1" in run(cluster, lender, "exec").stdout
 
 
+def test_summary_says_what_was_lent_and_used(cluster, any_lender):
+    """Rank 1 waits for a second, or less if it comes late, and rank 0 uses its core meanwhile."""
+    result = run(cluster, any_lender, "second")
+    node, everything, first, second = SUMMARY.search(result.stderr).groups()
+    everything, first, second = ([float(x) for x in text.split("/")]
+                                 for text in (everything, first, second))  # fmt: skip
+    idle, lent, used, late = range(4)
+    assert node == "n1"
+    assert 0 < second[lent] <= second[idle] + second[late] + 0.02, result
+    assert abs(first[used] - second[lent]) <= 0.02 and not second[used], result
+    assert abs(everything[used] - first[used]) <= 0.02, result
+
+
 def test_factor_is_threads_for_each_core(cluster, lender):
     assert in_order(run(cluster, lender, "moves", PMI2X_LEND_FACTOR="4")) == ok(4)
 
@@ -86,7 +110,7 @@ def test_factor_is_threads_for_each_core(cluster, lender):
 def test_program_with_its_own_binding_keeps_its_threads(cluster, lender, name, value):
     result = run(cluster, lender, "isend", **{name: value})
     assert sorted(result.ok().lines) == ok(1)
-    assert result.stderr == f"PMI2X_LEND: rank 0 uses no cores of others: {name}\n"
+    assert notes(result) == [f"PMI2X_LEND: rank 0 uses no cores of others: {name}"]
 
 
 def test_ranks_that_share_cores_lend_nothing(cluster, lender):

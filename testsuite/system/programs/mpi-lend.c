@@ -378,6 +378,24 @@ static int is_on_other_soon(void)
 	return 1;
 }
 
+/* Rank 1 waits for a second, and a thread of rank 0 is on its core in the end. */
+static void test_second(void)
+{
+	double end;
+	int token = 0;
+
+	PMPI_Barrier(MPI_COMM_WORLD);
+	end = MPI_Wtime() + 1;
+	if (rank) {
+		MPI_Recv(&token, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		return;
+	}
+	while (MPI_Wtime() < end)
+		team_is_on(1);
+	expect_on_other(true);
+	MPI_Send(&token, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+}
+
 /* Both ranks get what rank 0 has seen. */
 static int bcast(int seen)
 {
@@ -455,6 +473,7 @@ static const struct {
 	{ "stop", test_stop },       { "scribble", test_scribble },
 	{ "uncounted", test_uncounted }, { "profiled", test_profiled },
 	{ "messages", test_messages }, { "errors", test_errors },
+	{ "second", test_second },
 	{ "rooted", test_rooted },   { "roots", test_roots },
 };
 
