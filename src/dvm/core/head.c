@@ -204,15 +204,21 @@ static const char *keep_early(struct head_node *n, struct cursor *c)
 }
 
 /*
- * A node that was adopted may still send messages that were meant for another head. The
- * daemon of a node whose zygote cannot be started says that no rank runs, and ends.
+ * The daemon of a node whose zygote cannot be started says that no rank runs, and ends. In a
+ * tree, LEASE may overtake REGISTER when a relay moves: LEASE has no number (session.h).
  */
+static bool may_come_first(const struct dvm_msg *m)
+{
+	return m->type == DVM_GONE || m->type == DVM_LEASE;
+}
+
+/* A node that was adopted may still send messages that were meant for another head. */
 static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 {
 	if (m->type == DVM_REGISTER)
 		return take_register(h, node, &m->reg);
 	if (!h->nodes[node].name)
-		return h->options.adopts || m->type == DVM_GONE ? NULL : "the daemon has not registered";
+		return h->options.adopts || may_come_first(m) ? NULL : "the daemon has not registered";
 	return head_take(h, node, m);
 }
 

@@ -230,6 +230,16 @@ BED_TEST(one_who_asks_for_nodes_may_go)
 	assert_int_equal(dvm_head_registered(b->p.head), 3);
 }
 
+/* In a tree LEASE has no number, and may come by a faster way. */
+BED_TEST(lease_may_overtake_the_register_of_a_new_node)
+{
+	ask(&b->p, "{'op':'grow','nodes':1,'tag':1}");
+	say(&b->p, 2, &(struct dvm_msg){ .type = DVM_LEASE, .lease.sent_ms = 1 });
+	assert_false(b->p.broken[2]);
+	come(&b->p, 2);
+	assert_int_equal(dvm_head_registered(b->p.head), 3);
+}
+
 BED_TEST(a_node_leaves_when_nothing_runs_there)
 {
 	submit(b, 3);
