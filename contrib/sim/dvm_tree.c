@@ -80,7 +80,7 @@ void sim_tree_head_input(struct sim_head *h, const struct dvm_frame *f, sim_time
 		no_memory(h->sim);
 	if (f->lost) {
 		tree_head_gone(h->tree, f->from);
-		tree_head_link_lost(h->tree, f->from, "the node is lost");
+		tree_head_link_lost(h->tree, f->from, "the node is lost", dvm_sim_time(at).ms);
 	} else if (tree_head_input(h->tree, f->from, f->data, f->len, no_ip,
 				   dvm_sim_time(at).ms)) {
 		dvm_sim_fail(h->sim, "the head cannot take a bundle");

@@ -115,7 +115,7 @@ static void change_link(struct bed *b, uint8_t what, uint32_t link)
 	case 2: (void)tree_node_child(&b->node, link); break;
 	case 3: tree_node_child_lost(&b->node, link, "fuzz"); break;
 	case 4: (void)tree_head_link(&b->head, link); break;
-	default: tree_head_link_lost(&b->head, link, "fuzz");
+	default: tree_head_link_lost(&b->head, link, "fuzz", b->now_ms);
 	}
 }
 

@@ -263,8 +263,9 @@ int tree_head_link(struct tree_head *t, uint32_t link)
 	return dvm_relay_link_open(&t->relay, link);
 }
 
-void tree_head_link_lost(struct tree_head *t, uint32_t link, const char *why)
+void tree_head_link_lost(struct tree_head *t, uint32_t link, const char *why, uint64_t now_ms)
 {
+	t->now_ms = now_ms;
 	t->link_why = why;
 	dvm_relay_link_close(&t->relay, link, why, on_route_lost);
 	t->link_why = NULL;

@@ -47,7 +47,7 @@ void tree_head_free(struct tree_head *t);
 
 /* The link of a node that has connected to the head itself. 0 or -ENOMEM. */
 int tree_head_link(struct tree_head *t, uint32_t link);
-void tree_head_link_lost(struct tree_head *t, uint32_t link, const char *why);
+void tree_head_link_lost(struct tree_head *t, uint32_t link, const char *why, uint64_t now_ms);
 /* The daemon of that node was killed, and its fork server says that no rank is left. */
 void tree_head_gone(struct tree_head *t, uint32_t link);
 /* A frame of a link, as dvm_relay_input. */

@@ -122,7 +122,7 @@ int head_tree_link(struct head_main *h, uint32_t position)
 
 void head_tree_link_lost(struct head_main *h, uint32_t position, const char *why)
 {
-	tree_head_link_lost(&h->tree->tree, position, why);
+	tree_head_link_lost(&h->tree->tree, position, why, head_now(h).ms);
 }
 
 int head_tree_frame(struct head_main *h, uint32_t position, const struct payload *body,

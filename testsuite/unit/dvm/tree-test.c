@@ -101,7 +101,7 @@ static void parent_notices(struct bed *b, struct wire *w)
 {
 	w->parent_open = false;
 	if (w->parent == TREE_HEAD)
-		tree_head_link_lost(&b->head, w->child, "the link has ended");
+		tree_head_link_lost(&b->head, w->child, "the link has ended", b->now_ms);
 	else if (b->hosts[w->parent].alive)
 		tree_node_child_lost(&b->hosts[w->parent].tree, w->child, "the link has ended");
 	drop_wire(b, w);
@@ -504,6 +504,17 @@ TEST(children_of_a_killed_relay_lose_no_message)
 TEST(daemon_whose_fork_server_reports_its_end_is_lost_at_once)
 {
 	lose_relay(true);
+}
+
+TEST(idle_head_gives_a_node_all_the_time_to_attach_again)
+{
+	struct bed *b = open_bed(2, 1);
+
+	settle(b);
+	b->now_ms += 3600000;
+	parent_notices(b, b->hosts[0].parent);
+	assert_int_equal(tree_head_deadline(&b->head), b->now_ms + TREE_REATTACH_MS);
+	close_bed(b);
 }
 
 TEST(node_that_was_given_up_is_told_to_end_when_it_comes_back)
