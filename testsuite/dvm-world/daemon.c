@@ -3,10 +3,7 @@
  * A node's daemon: libdvm's node, and the connections to its head and its zygote. This is a
  * short form of src/dvm/node/head_link.c, node_host.c and zygote_process.c.
  */
-#include "world.h"
-
-#include "../unit/dvm/starts.h"
-#include "dvm/core/lease.h"
+#include "daemon_private.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,31 +12,8 @@
 #include <string.h>
 
 #define ASKED_BYTES_MAX ((size_t)1 << 20)
-#define CONNECT_MS (10 * SECOND)
 #define BUSY_MS 200 /* of a link with output, at most */
 #define DIE_MS 2000 /* until the ranks of a daemon that was killed have been killed */
-
-struct daemon {
-	struct world *w;
-	unsigned machine;
-	uint32_t number;
-	char name[16];
-	struct dvm_node *node; /* NULL: the process is no more */
-	struct zygote *zygote; /* NULL: it has not been started */
-	struct link *head;
-	int end;               /* of that link, this side's */
-	uint32_t epoch;        /* number of the last head that has called */
-	bool joined;           /* this head has been told what the node is */
-	bool gives_up;
-	uint64_t waits;        /* counts the times in which it has no head */
-	uint64_t turn_ms;      /* when its next turn is due; NEVER */
-	uint64_t busy_ms;      /* its link to the head takes no output before */
-	struct lease lease;
-	struct starts owed;    /* PMI that is over */
-	struct buf *asked;     /* by the world: what it says goes there */
-};
-
-static void turn(struct daemon *d);
 
 /* ---- ranks ---- */
 
@@ -56,7 +30,7 @@ bool daemon_runs(const struct daemon *d, uint32_t process)
 void daemon_output(struct daemon *d, uint32_t part, const void *data, size_t len)
 {
 	dvm_node_output(d->node, part, 1, data, len);
-	turn(d);
+	daemon_turn(d);
 }
 
 static void on_limit_output(void *arg, uint32_t part, size_t bytes)
@@ -153,7 +127,7 @@ void daemon_zygote_says(struct daemon *d, const void *data, size_t len)
 		take_started(d, &m.processes);
 	else
 		take_exited(d, &m.exited);
-	turn(d);
+	daemon_turn(d);
 }
 
 bool daemon_runs_any(const struct daemon *d)
@@ -192,6 +166,14 @@ static void ranks_die(struct daemon *d, uint64_t ms)
 static void wait_for_head(struct daemon *d);
 static void begin_lease(struct daemon *d);
 
+static void send_head(struct daemon *d, const void *data, size_t len)
+{
+	if (d->tree)
+		daemon_tree_send(d, data, len);
+	else if (d->head)
+		link_send(d->head, d->end, data, len);
+}
+
 static void on_send(void *arg, const void *data, size_t len)
 {
 	struct daemon *d = arg;
@@ -205,8 +187,7 @@ static void on_send(void *arg, const void *data, size_t len)
 	if (!d->joined)
 		begin_lease(d);
 	d->joined = true;
-	if (d->head)
-		link_send(d->head, d->end, data, len);
+	send_head(d, data, len);
 }
 
 static void on_drained(struct world *w, void *arg, uint64_t number)
@@ -214,7 +195,7 @@ static void on_drained(struct world *w, void *arg, uint64_t number)
 	struct daemon *d = arg;
 
 	if (d->node)
-		turn(d);
+		daemon_turn(d);
 }
 
 /* After each frame of output the link has none to spare for a while. */
@@ -222,6 +203,8 @@ static bool on_takes_output(void *arg)
 {
 	struct daemon *d = arg;
 
+	if (d->tree && !daemon_tree_is_attached(d))
+		return false;
 	if (!output_world(d->w))
 		return true;
 	if (d->busy_ms > d->w->ms)
@@ -301,12 +284,22 @@ static void on_gone(struct world *w, void *arg, uint64_t number)
 	d->head = NULL;
 }
 
+static void leave(struct world *w, void *arg, uint64_t number)
+{
+	struct daemon *d = arg;
+
+	if (d->tree)
+		daemon_tree_leave(d);
+	else
+		on_gone(w, d, 0);
+}
+
 /* The daemon leaves in order: its messages arrive. */
 static void finish(struct daemon *d)
 {
 	dvm_node_send_rest(d->node);
 	end(d, 0);
-	on_gone(d->w, d, 0);
+	leave(d->w, d, 0);
 }
 
 /* The process that starts its ranks is killed, and they with it. */
@@ -315,7 +308,7 @@ static void kill_ranks(struct daemon *d)
 	if (d->node)
 		dvm_node_send_rest(d->node);
 	end(d, DIE_MS);
-	after(d->w, DIE_MS, on_gone, d, 0);
+	after(d->w, DIE_MS, leave, d, 0);
 }
 
 static void on_turn(struct world *w, void *arg, uint64_t number)
@@ -323,10 +316,10 @@ static void on_turn(struct world *w, void *arg, uint64_t number)
 	struct daemon *d = arg;
 
 	if (d->node && d->turn_ms == w->ms)
-		turn(d);
+		daemon_turn(d);
 }
 
-static void turn(struct daemon *d)
+void daemon_turn(struct daemon *d)
 {
 	int ms;
 
@@ -356,7 +349,7 @@ static void end_politely(struct daemon *d)
 	buf_init_in(&b, room, sizeof(room));
 	(void)dvm_msg_pack(&b, &stop);
 	(void)dvm_node_input(d->node, b.data, b.len, time_of(d->w, d->machine));
-	turn(d);
+	daemon_turn(d);
 }
 
 static void lease_is_over(struct daemon *d, uint64_t late_ms)
@@ -378,7 +371,9 @@ static void ask_head(struct daemon *d, uint64_t now)
 	buf_init_in(&b, room, sizeof(room));
 	(void)dvm_msg_pack(&b, &m);
 	if (d->head)
-		link_send(d->head, d->end, b.data, b.len);
+		send_head(d, b.data, b.len);
+	if (d->tree)
+		daemon_tree_try_another(d, now);
 }
 
 static void on_lease(struct world *w, void *arg, uint64_t number)
@@ -442,39 +437,59 @@ static void wait_for_head(struct daemon *d)
 	uint64_t over = lease_end(&d->lease), left = over > now ? over - now : 0;
 
 	trace(d->w, "%s waits for another head", d->name);
+	daemon_tree_close(d, link_close);
+	link_close(d->head, d->end);
 	d->head = NULL;
 	d->joined = false;
 	dvm_node_alone(d->node);
 	after(d->w, left < ms ? left : ms, on_no_head, d, ++d->waits);
 }
 
+void daemon_loses_head(struct daemon *d, const char *why)
+{
+	trace(d->w, "%s: the head is lost: %s", d->name, why);
+	if (d->zygote && outlives_head(d)) {
+		wait_for_head(d);
+		return;
+	}
+	daemon_tree_close(d, link_close);
+	end(d, 0); /* when its ranks have */
+}
+
 static void on_head_ended(void *arg, const char *why)
 {
 	struct daemon *d = arg;
 
+	if (d->tree) {
+		daemon_tree_ended(d, why);
+		return;
+	}
 	d->head = NULL;
-	if (!d->node)
-		return; /* it has sent GONE, or will not */
-	trace(d->w, "%s: the head is lost: %s", d->name, why);
-	if (outlives_head(d))
-		wait_for_head(d);
-	else
-		end(d, 0); /* when its ranks have */
+	if (d->node) /* else it has sent GONE, or will not */
+		daemon_loses_head(d, why);
+}
+
+bool daemon_takes(struct daemon *d, const void *data, size_t len)
+{
+	int rc;
+
+	if (take_lease(d, data, len))
+		return false;
+	output_head_says(d->w, d, data, len);
+	rc = dvm_node_input(d->node, data, len, time_of(d->w, d->machine));
+	if (rc)
+		failed(d->w, "%s cannot read what its head says: %s", d->name, strerror(-rc));
+	return !rc;
 }
 
 static void on_head_says(void *arg, const void *data, size_t len)
 {
 	struct daemon *d = arg;
-	int rc;
 
-	if (!d->node || take_lease(d, data, len))
-		return;
-	output_head_says(d->w, d, data, len);
-	rc = dvm_node_input(d->node, data, len, time_of(d->w, d->machine));
-	if (rc)
-		failed(d->w, "%s cannot read what its head says: %s", d->name, strerror(-rc));
-	else
-		turn(d);
+	if (d->tree)
+		daemon_tree_says(d, data, len);
+	else if (d->node && daemon_takes(d, data, len))
+		daemon_turn(d);
 }
 
 struct link_end daemon_end(struct daemon *d)
@@ -494,6 +509,7 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head)
 {
 	promise_head(d->w, d, d->epoch, head);
 	d->epoch = head;
+	daemon_tree_close(d, link_close);
 	link_close(d->head, d->end);
 	d->waits++;
 	d->joined = false;
@@ -501,10 +517,17 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head)
 	d->end = 1;
 }
 
+void daemon_start_ranks(struct daemon *d)
+{
+	static const struct ledger_resources has = { CORES, 0, 1000 };
+
+	if (!d->zygote)
+		d->zygote = zygote_start(d->w, d, d->machine, &has);
+}
+
 static void on_connect(struct world *w, void *arg, uint64_t number)
 {
 	struct daemon *d = arg;
-	static const struct ledger_resources has = { CORES, 0, 1000 };
 	struct head_process *h = w->heads[number >> 32];
 	uint32_t position = (uint32_t)number;
 
@@ -515,13 +538,17 @@ static void on_connect(struct world *w, void *arg, uint64_t number)
 		end(d, 0);
 		return;
 	}
+	if (head_relays(h)) {
+		daemon_tree_open(d, h, position);
+		return;
+	}
 	d->head = head_take_daemon(h, d, position);
 	d->end = 1;
 	if (!d->head) {
 		end(d, 0);
 		return;
 	}
-	d->zygote = zygote_start(w, d, d->machine, &has);
+	daemon_start_ranks(d);
 }
 
 /* ---- life ---- */
@@ -564,17 +591,25 @@ const char *daemon_name(const struct daemon *d)
 
 void daemon_kill(struct daemon *d)
 {
-	if (draw_once_in(d->w, 2)) {
+	uint64_t way = draw(d->w, d->tree ? 4 : 2);
+
+	if (!way) {
 		kill_ranks(d);
 		return;
 	}
-	link_reset(d->head, d->end);
-	d->head = NULL;
+	daemon_tree_close(d, link_reset);
+	if (way == 1) {
+		link_reset(d->head, d->end);
+		d->head = NULL;
+	} else {
+		after(d->w, DIE_MS, on_gone, d, 0); /* its fork server has the link, too */
+	}
 	end(d, DIE_MS);
 }
 
 void daemon_vanish(struct daemon *d)
 {
+	daemon_tree_close(d, NULL);
 	d->head = NULL;
 	end(d, 0);
 	for (uint32_t i = 0; i < d->w->nranks; i++)
@@ -638,6 +673,7 @@ void daemons_free(struct world *w)
 
 		if (d->node)
 			dvm_node_destroy(d->node);
+		daemon_tree_free(d);
 		zygote_free(d->zygote);
 		free(d);
 	}

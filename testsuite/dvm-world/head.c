@@ -25,6 +25,7 @@ void head_forget(struct head_process *h)
 {
 	h->state = DEAD;
 	h->ready = false;
+	head_tree_free(h);
 	dvm_head_destroy(h->head);
 	h->head = NULL;
 	store_free(h->store);
@@ -89,8 +90,10 @@ void head_fails(struct head_process *h, const char *why)
 	trace(h->w, "head %u ends: %s", h->number, why);
 	buf_init_in(&b, room, sizeof(room));
 	(void)dvm_msg_pack(&b, &stop);
+	if (h->tree)
+		head_tree_end_all(h);
 	DL_FOREACH(h->peers, p)
-		if (p->link && p->kind == KIND_NODE && (h->ready || p->position >= h->nold))
+		if (p->link && p->kind == KIND_NODE && !h->tree && (h->ready || p->position >= h->nold))
 			link_send(p->link, 0, b.data, b.len);
 	store_close(h->store);
 	head_dies(h, link_close);
@@ -113,7 +116,9 @@ static void on_node_send(void *arg, uint32_t position, const void *data, size_t 
 {
 	struct head_process *h = arg;
 
-	if (h->nodes[position])
+	if (h->tree)
+		head_tree_send(h, position, data, len);
+	else if (h->nodes[position])
 		link_send(h->nodes[position]->link, 0, data, len);
 }
 
@@ -125,11 +130,13 @@ static void on_node_break(void *arg, uint32_t position, const char *why)
 {
 	struct head_process *h = arg;
 
-	if (!strcmp(why, "no message from the daemon") || h->w->damaged)
-		after(h->w, 0, on_broken, h->nodes[position], 0);
-	else
+	if (strcmp(why, "no message from the daemon") && !h->w->damaged)
 		failed(h->w, "head %u cannot read what node %u says: %s", h->number, position,
 		       why);
+	else if (h->tree)
+		head_tree_end(h, position, why);
+	else
+		after(h->w, 0, on_broken, h->nodes[position], 0);
 }
 
 static struct peer *client_of(struct head_process *h, uint32_t number)
@@ -317,10 +324,16 @@ static void get_ready(struct head_process *h)
 	h->w->known_epoch = h->number;
 }
 
+bool head_has_node(const struct head_process *h, uint32_t position)
+{
+	return h->tree ? tree_head_has(h->tree, position) :
+			 h->nodes[position] && h->nodes[position]->link;
+}
+
 static void note_alone(struct head_process *h)
 {
 	for (uint32_t i = 0; i < DAEMONS_MAX; i++)
-		if (h->nodes[i]) {
+		if (head_has_node(h, i)) {
 			h->alone_ms = 0;
 			return;
 		}
@@ -336,6 +349,8 @@ void head_turn(struct head_process *h)
 		get_ready(h);
 	if (h->state != RUNS)
 		return;
+	if (h->tree)
+		head_tree_turn(h);
 	do {
 		h->changed = false;
 		dvm_head_turn(h->head, head_now_of(h));
@@ -344,6 +359,8 @@ void head_turn(struct head_process *h)
 		if (h->w->published == h) /* as head/orphans.c notes it */
 			h->w->known_unheard = dvm_head_is_unheard(h->head);
 	} while (h->changed && !h->superseded);
+	if (h->tree)
+		head_tree_flush(h);
 	if (h->superseded) {
 		head_fails(h, "another head has the journal");
 	} else if (h->leaves) {
@@ -353,6 +370,7 @@ void head_turn(struct head_process *h)
 	} else {
 		turn_at(h, dvm_head_deadline(h->head));
 		turn_at(h, store_deadline(h->store));
+		turn_at(h, head_tree_deadline(h));
 	}
 }
 
@@ -403,7 +421,10 @@ static void on_node_input(void *arg, const void *data, size_t len)
 		take_gone(p, data);
 		return;
 	}
-	dvm_head_node_input(h->head, p->position, data, len, head_now_of(h));
+	if (h->tree)
+		head_tree_frame(h, p->position, data, len);
+	else
+		dvm_head_node_input(h->head, p->position, data, len, head_now_of(h));
 	head_turn(h);
 }
 
@@ -424,18 +445,36 @@ static void on_node_ended(void *arg, const char *why)
 		h->unheard = true;
 		return;
 	}
+	if (h->tree) {
+		head_tree_link_lost(h, p->position, why);
+		head_turn(h);
+		return;
+	}
 	trace(h->w, "head %u: node %u is lost: %s", h->number, p->position, why);
 	if (p->position < h->nold)
 		dvm_head_node_absent(h->head, p->position, daemon_name(p->daemon), &nowhere);
 	dvm_head_node_lost(h->head, p->position, why, head_now_of(h));
-	if (h->w->plan.orphan && h->ready && dvm_head_node_may_run(h->head, p->position))
-		head_call(h, p->position, KIND_ENDS);
+	head_call_to_end(h, p->position);
 	head_turn(h);
+}
+
+void head_call_to_end(struct head_process *h, uint32_t position)
+{
+	if (h->w->plan.orphan && h->ready && dvm_head_node_may_run(h->head, position))
+		head_call(h, position, KIND_ENDS);
 }
 
 struct link_end head_node_end(struct peer *p)
 {
 	return (struct link_end){ p->head->machine, on_node_input, on_node_ended, p };
+}
+
+/* The daemon has another link to this head. */
+static void replace(struct peer *old)
+{
+	head_tree_link_lost(old->head, old->position, "the daemon has connected again");
+	link_close(old->link, 0);
+	old->link = NULL;
 }
 
 struct link *head_take_daemon(struct head_process *h, struct daemon *d, uint32_t position)
@@ -444,14 +483,18 @@ struct link *head_take_daemon(struct head_process *h, struct daemon *d, uint32_t
 	struct link_end mine;
 	struct peer *p;
 
-	if (position >= dvm_head_positions(h->head) || h->nodes[position])
+	if (position >= dvm_head_positions(h->head) || (h->nodes[position] && !h->tree))
 		return NULL;
+	if (h->nodes[position])
+		replace(h->nodes[position]);
 	p = head_add_peer(h, KIND_NODE);
 	p->position = position;
 	p->daemon = d;
 	mine = head_node_end(p);
 	p->link = link_new(h->w, &mine, &its);
 	h->nodes[position] = p;
+	if (h->tree)
+		head_tree_link(h, position);
 	return p->link;
 }
 
@@ -544,7 +587,7 @@ static void undrain(struct head_process *h, unsigned machine)
 	char request[64];
 
 	for (uint32_t i = 0; head_takes_clients(h) && i < DAEMONS_MAX; i++) {
-		if (!h->nodes[i] || daemon_machine(h->daemons[i]) != machine)
+		if (!head_has_node(h, i) || daemon_machine(h->daemons[i]) != machine)
 			continue;
 		snprintf(request, sizeof(request), "{\"op\":\"undrain\",\"node\":\"%s\"}",
 			 daemon_name(h->daemons[i]));
@@ -562,9 +605,24 @@ void heads_undrain(struct world *w, unsigned machine)
 bool head_has(const struct head_process *h, const struct daemon *d)
 {
 	for (uint32_t i = 0; h && h->state == RUNS && i < DAEMONS_MAX; i++)
-		if (h->nodes[i] && h->nodes[i]->link && h->daemons[i] == d)
+		if (head_has_node(h, i) && h->daemons[i] == d)
 			return true;
 	return false;
+}
+
+uint32_t head_relays(const struct head_process *h)
+{
+	return h->relays;
+}
+
+bool head_has_told(const struct head_process *h)
+{
+	return h->told;
+}
+
+struct daemon *head_daemon(const struct head_process *h, uint32_t position)
+{
+	return h->daemons[position];
 }
 
 bool head_takes_clients(const struct head_process *h)

@@ -166,6 +166,8 @@ static void begin(struct head_process *h)
 	options.adopts = h->adopted;
 	if (options.nodes > DAEMONS_MAX || dvm_head_create(&h->head, &options, &world_head_ops, h, NULL))
 		abort();
+	if (!h->adopted)
+		head_tree_open(h);
 	h->state = RUNS;
 	trace(h->w, "head %u begins with %u daemons, %u are to come", h->number, h->adopted, more);
 	adopt(h);

@@ -4,10 +4,13 @@
  *
  *   head.c        its connections, turns and end
  *   head_begin.c  how it gets its daemons
+ *   head_tree.c   its tree of control
  */
 #pragma once
 
 #include "store.h"
+
+#include "dvm/core/tree_head.h"
 
 #define CALL_MS (10 * SECOND)    /* until a daemon that is called has not answered */
 #define WITHIN_MS (120 * SECOND) /* until all daemons are there */
@@ -42,6 +45,11 @@ struct head_process {
 	struct peer *peers;
 	struct peer *nodes[DAEMONS_MAX]; /* by position */
 	struct daemon *daemons[DAEMONS_MAX];
+	struct tree_head *tree; /* NULL: each node has a link of its own */
+	uint32_t relays;       /* nodes that are to have children there */
+	bool told;             /* their addresses have been sent */
+	uint64_t routed_ms[DAEMONS_MAX]; /* when the node was last reached */
+	bool given_up[DAEMONS_MAX]; /* it may be lost at once: no rank is left, or it was told to end */
 	uint32_t nold;         /* positions of daemons of an earlier head */
 	uint32_t called, adopted;
 	uint32_t nformer;      /* daemons of the last head that do not wait for another */
@@ -73,3 +81,23 @@ void head_start_another(struct world *w, bool take_over);
 /* Connect with a daemon, to have it or to tell it to end; again, if that is of use. */
 void head_call(struct head_process *h, uint32_t position, enum kind kind);
 void head_call_again(struct peer *p);
+/* A node that was given up: call it, if its ranks may run. */
+void head_call_to_end(struct head_process *h, uint32_t position);
+/* True: the head has a way to the node, or may have one again. */
+bool head_has_node(const struct head_process *h, uint32_t position);
+
+/* ---- head_tree.c ---- */
+
+void head_tree_open(struct head_process *h);
+void head_tree_free(struct head_process *h);
+/* A frame of the link of a node. */
+void head_tree_frame(struct head_process *h, uint32_t position, const void *data, size_t len);
+void head_tree_link(struct head_process *h, uint32_t position);
+void head_tree_link_lost(struct head_process *h, uint32_t position, const char *why);
+void head_tree_send(struct head_process *h, uint32_t position, const void *data, size_t len);
+void head_tree_end(struct head_process *h, uint32_t position, const char *why);
+/* All nodes are told to end. */
+void head_tree_end_all(struct head_process *h);
+void head_tree_turn(struct head_process *h);
+void head_tree_flush(struct head_process *h);
+uint64_t head_tree_deadline(const struct head_process *h);

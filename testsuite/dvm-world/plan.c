@@ -13,6 +13,7 @@
 enum fault {
 	KILL_HEAD, KILL_DAEMON, STOP_MACHINE, CUT, CUT_TWICE, SECOND_HEAD, DISK_FAILS, DISK_DAMAGES,
 	NODE_IS_FULL, ZYGOTE_STANDS_STILL, FAULTS,
+	BREAK_LINK, /* of a tree */
 };
 
 /* As src/dvm/head/head_main.c does it. */
@@ -38,6 +39,7 @@ void plan_draw(struct world *w)
 	p->once = draw_once_in(w, 3);
 	p->fast = draw_once_in(w, 6);
 	p->tasks = 2 + (uint32_t)draw(w, 20);
+	p->width = (uint32_t)(w->seed % 3 == 1 ? 1 + w->seed / 3 % 2 : 0); /* others stay as they are */
 	p->calm_ms = w->ms + draw(w, FAULTS_MS);
 	for (unsigned i = 0; i < MACHINES; i++)
 		w->machines[i].clock_ms = draw(w, 1000 * SECOND);
@@ -57,7 +59,7 @@ static void stop_machine(struct world *w, unsigned machine)
 	if (w->machines[machine].down)
 		return;
 	trace(w, "machine %u stops", machine);
-	w->machines[machine].down = true;
+	w->silent = w->machines[machine].down = true;
 	for (uint32_t i = 0; i < w->ndaemons; i++)
 		if (daemon_machine(w->daemons[i]) == machine)
 			daemon_vanish(w->daemons[i]);
@@ -83,6 +85,7 @@ static void on_mended(struct world *w, void *arg, uint64_t machine)
 static void cut(struct world *w, unsigned machine, uint64_t ms)
 {
 	trace(w, "machine %u is cut off for %.1f s", machine, ms / 1000.0);
+	w->silent = true;
 	w->machines[machine].cut_until = w->ms + ms;
 	w->machines[machine].mute = false;
 	links_changed(w);
@@ -113,7 +116,7 @@ static void on_cut_twice(struct world *w, void *arg, uint64_t machine)
 static void cut_twice(struct world *w, unsigned machine)
 {
 	trace(w, "what machine %u sends waits", machine);
-	w->machines[machine].mute = true;
+	w->silent = w->machines[machine].mute = true;
 	after(w, draw(w, 5 * SECOND), on_cut_twice, NULL, machine);
 }
 
@@ -190,6 +193,10 @@ static void on_fault(struct world *w, void *arg, uint64_t fault)
 		if (d)
 			daemon_stand_still(d, draw_cut(w));
 		break;
+	case BREAK_LINK:
+		if (d)
+			daemon_break_link(d);
+		break;
 	case CUT_TWICE:
 		cut_twice(w, h && !draw_once_in(w, 4) ? head_machine(h) :
 						       (unsigned)draw(w, CLIENT_MACHINE));
@@ -242,5 +249,8 @@ void plan_begin(struct world *w)
 	head_start(w, NODES + (unsigned)draw(w, HEADS), false);
 	for (uint32_t i = 0; i < faults; i++)
 		after(w, draw(w, w->plan.calm_ms - w->ms), on_fault, NULL, draw(w, FAULTS));
+	for (uint64_t i = w->plan.width ? draw(w, 8) : 0; i > 0; i--)
+		after(w, draw(w, w->plan.calm_ms - w->ms), on_fault, NULL,
+		      draw_once_in(w, 2) ? BREAK_LINK : KILL_DAEMON);
 	after(w, w->plan.calm_ms - w->ms, on_look, NULL, 0);
 }

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "dvm/core/tree_head.h"
+
 uint32_t task_of_name(const char *name)
 {
 	return name && *name == 'k' ? (uint32_t)strtoul(name + 1, NULL, 10) : TASKS_MAX;
@@ -172,6 +174,22 @@ void promise_head(struct world *w, const struct daemon *d, uint32_t before, uint
 {
 	if (now < before)
 		failed(w, "%s has head %u after head %u", daemon_name(d), now, before);
+}
+
+/* A node whose relay is lost has time to find another. */
+void promise_patience(struct world *w, const struct head_process *head, uint32_t position,
+		      uint64_t reached_ms)
+{
+	if (reached_ms && w->ms < reached_ms + TREE_REATTACH_MS)
+		failed(w, "head %u loses node %u %llu ms after that was reached",
+		       head_number(head), position, (unsigned long long)(w->ms - reached_ms));
+}
+
+/* Kills and broken links do not keep a node from its head. */
+void promise_answer(struct world *w, const struct daemon *d)
+{
+	if (!w->silent && w->plan.latency_ms < SECOND)
+		failed(w, "%s hears nothing from its head, and messages come", daemon_name(d));
 }
 
 /* ---- what a head knows ---- */

@@ -6,9 +6,9 @@
  *
  *   world.c     time, what is drawn, the trace and the verdict
  *   links.c     connections between machines, which may be cut off
- *   daemon.c    a node's daemon
+ *   daemon*.c   a node's daemon
  *   zygote.c    its fork server, and ranks
- *   head.c      the process of a head: which daemons and clients it has
+ *   head*.c     the process of a head: which daemons and clients it has
  *   output.c    what ranks write, and clients read
  *   store.c     its journal
  *   disk*.c     where that lies
@@ -59,6 +59,7 @@ struct plan {
 	uint32_t away_ms;    /* ... and until what ran there is given to others */
 	bool once;           /* no task is started twice */
 	bool fast;           /* answers when a record is written, before the sync */
+	uint32_t width;      /* of the tree of control of a head without adopted daemons; 0: none */
 	uint32_t tasks;      /* that clients submit */
 	uint64_t calm_ms;    /* no fault begins after that */
 };
@@ -136,6 +137,7 @@ struct world {
 	uint64_t next_connection;
 	struct outlet *outlets;
 	struct disk *disk;
+	bool silent;         /* a machine was cut off or has stopped: messages may wait for long */
 	bool weak;           /* unsynced records may be lost though they were answered: --fast */
 	bool damaged;        /* the disk has damaged what was synced, */
 	bool unreadable;     /* ... so that no head goes on with it */
@@ -217,6 +219,8 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head);
 struct link_end daemon_end(struct daemon *d);
 /* Kill the daemon's process and its ranks. */
 void daemon_kill(struct daemon *d);
+/* The connection with its parent in the tree ends, and what is on the way may be lost. */
+void daemon_break_link(struct daemon *d);
 /* A message of the daemon's zygote. */
 void daemon_zygote_says(struct daemon *d, const void *data, size_t len);
 /* The zygote of the daemon neither reads nor reaps for `ms`. */
@@ -291,6 +295,12 @@ void heads_undrain(struct world *w, unsigned machine);
 bool head_has(const struct head_process *h, const struct daemon *d);
 /* A client has read something: the head's loop turns. */
 void head_client_reads(struct head_process *h);
+/* Nodes that are to have children in the tree of control; 0: there is no tree. */
+uint32_t head_relays(const struct head_process *h);
+/* The head knows the addresses of these, and the others get them. */
+bool head_has_told(const struct head_process *h);
+/* The daemon at a position; NULL: it has not been started. */
+struct daemon *head_daemon(const struct head_process *h, uint32_t position);
 bool head_takes_clients(const struct head_process *h);
 /* A connection with it. NULL: it refuses the daemon. */
 struct link *head_take_daemon(struct head_process *h, struct daemon *d, uint32_t position);
@@ -319,6 +329,11 @@ void promise_failure(struct world *w, uint32_t task, int64_t code, uint32_t inst
 void promise_start(struct world *w, const struct rank_process *p);
 /* A daemon that had a head has another one now. */
 void promise_head(struct world *w, const struct daemon *d, uint32_t before, uint32_t now);
+/* A head of a tree loses a node that was reached then; 0: it has given the node up. */
+void promise_patience(struct world *w, const struct head_process *head, uint32_t position,
+		      uint64_t reached_ms);
+/* A daemon leaves a parent in the tree because no answer of the head has come. */
+void promise_answer(struct world *w, const struct daemon *d);
 /* The tasks that a head knew when it was asked. */
 void promises_check_report(struct world *w, uint32_t head, json_t *report,
 			   uint64_t asked_ms);
