@@ -12,6 +12,7 @@ from conftest import wheel
 from dvms import dvm, env, living, there, wait_until
 from engines import RADICAL, radical_resource
 from harness import run
+from test_dvm_batch import heed_signals
 
 __all__ = ["dvm", "env", "there"]
 
@@ -38,7 +39,8 @@ def prte(variables, tmp_path):
     (tmp_path / "hosts").write_text("localhost slots=4\n")
     words = ["stdbuf", "-oL", "prte", "--report-uri", "uri", "--hostfile", "hosts", *PRTE.split()]
     process = subprocess.Popen(
-        words, env=variables, cwd=tmp_path, stdout=subprocess.PIPE, text=True)  # fmt: skip
+        words, env=variables, cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+        preexec_fn=heed_signals)  # fmt: skip
     assert process.stdout.readline().startswith("DVM prte-")
     assert process.stdout.readline() == "DVM ready\n"
     yield process

@@ -223,7 +223,10 @@ def test_task_over_nodes_has_the_output_of_all_its_parts(local, tmp_path):
     assert local("submit", "--wait", "--print", *over, "sh", "-c", "echo rank $PMI2X_DVM_RANK").ok().stdout.endswith(said)
     assert outputs(tmp_path / "pmi2x-dvm.local.outputs") == {"1.r1.out": "rank 1\n"}
     assert local("output", "1").ok().stdout == said
-    (tmp_path / "tasks").write_text("echo rank $PMI2X_DVM_RANK; exit $PMI2X_DVM_RANK\n")
+    # Rank 1 fails, which ends rank 0, when both have printed.
+    (tmp_path / "tasks").write_text(
+        "echo rank $PMI2X_DVM_RANK; touch $PMI2X_DVM_RANK; until [ -e 0 ]; do sleep 0.02; done; exit $PMI2X_DVM_RANK\n"
+    )
     local("batch", *over, "tasks").failed()
     assert local("output", "tasks").ok().stdout == said
 

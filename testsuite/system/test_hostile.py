@@ -188,7 +188,7 @@ def test_secrets(step):
     prove = ["prove", step.port, step.job, "9", "0"]
     assert stranger(*prove, "5e" * 32) == "dropped"
     # Position 9 is no neighbour, so that it is let in and shown the door.
-    refusals = [l for l in step.log() if "refused a connection" in l]
+    refusals = wait_until(lambda: [l for l in step.log() if "refused a connection" in l])
     assert len(refusals) == 1, refusals
     assert "does not belong to this step" in refusals[0]
     stranger(*prove, logged[-1])
