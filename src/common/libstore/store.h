@@ -13,7 +13,8 @@
  * Order. The requests of one client take effect in the order in which the client has asked,
  * between the request and its answer. STORE_WAIT, STORE_FETCH and STORE_MEET wait: these take
  * effect when they are answered, and later requests of the client do not wait for them. All
- * nodes see one order of all changes (the store is linearizable).
+ * nodes see one order of all changes (the store is linearizable). When a node is lost, nodes below
+ * it may answer reads from copies until they notice it; their requests fail from then on.
  *
  * Copies. A node may answer a read of one key from a copy of its value. The home recalls all copies
  * before it changes the key (copies.h, recall.h).
