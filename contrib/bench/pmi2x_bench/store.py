@@ -29,7 +29,7 @@ OPS = {
     "sync": Op("command", 16, 4, 10, ("file", "sync")),
     "true": Op("true", 64, 16, 1, ("none", "pmi2x")),
 }
-# What each is compared with.
+# Peers that ours are compared with.
 BASES = ("torch", "file", "none")
 PEERS = list(dict.fromkeys(peer for op in OPS.values() for peer in op.peers))
 

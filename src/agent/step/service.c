@@ -207,8 +207,8 @@ static bool waits(void *arg)
 /*
  * A node that goes without goodbye was killed, or its host is down: nobody else tells
  * srun, which would wait for that node's ranks forever. A node that never was there
- * may have ranks that use no PMI: its absence matters only to ranks that wait for it. Ranks that wait
- * for ports begin without these.
+ * may have ranks that use no PMI: its absence matters only to ranks that wait for it.
+ * Ranks that wait for ports begin without these.
  * With --no-kill only collectives that need the node fail.
  */
 static bool ends_step(struct service *s, const struct peer_gone *gone)

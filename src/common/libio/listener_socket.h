@@ -15,8 +15,8 @@ int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 
 /*
  * A socket that keeps `port` of every address from others: from programs that ask for any
- * port, from listener_socket and from port_keep. Servers that set SO_REUSEADDR and ask for this port can listen
- * there. A descriptor or a negative errno.
+ * port, from listener_socket and from port_keep. Servers that set SO_REUSEADDR and ask for
+ * this port can listen there. A descriptor or a negative errno.
  */
 int port_keep(uint16_t port);
 /*
