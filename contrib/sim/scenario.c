@@ -341,6 +341,25 @@ int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
 	return rc;
 }
 
+/* ---- calibrations ---- */
+
+int scenario_check_costs(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
+{
+	struct reader r = { .name = s->name, .error = error };
+	bool any = false;
+
+	for (int key = 0; keys_name(key); key++) {
+		if (!s->lines[key])
+			continue;
+		r.line = s->lines[key];
+		if (!keys_of_machine(key))
+			return fail(&r, "%s: a calibration has keys of [network], [node] and [dvm] only",
+				    keys_name(key));
+		any = true;
+	}
+	return any ? 0 : fail(&r, "no costs are in it: pmi2x sim calibrate writes calibrations");
+}
+
 int scenario_parse(struct scenario *s, const char *name, char *text,
 		   char error[SCENARIO_ERROR_MAX])
 {

@@ -184,8 +184,10 @@ int scenario_parse(struct scenario *s, const char *name, char *text,
 /* set one key more, as "key=value" (changed), of whatever section; */
 int scenario_set(struct scenario *s, char *pair,
 		 char error[SCENARIO_ERROR_MAX]);
-/* when all is read: whether it fits together. */
+/* when all is read: whether it fits together; */
 int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX]);
+/* when a calibration alone is read: whether it has costs, and nothing else. */
+int scenario_check_costs(const struct scenario *s, char error[SCENARIO_ERROR_MAX]);
 
 /* The forms of `run`; false with what is allowed in *allowed. */
 bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,

@@ -174,6 +174,19 @@ const char *keys_section_of(const char *pair, const char *first)
 	return found;
 }
 
+const char *keys_name(int key)
+{
+	return key < KEYS ? keys[key].name : NULL;
+}
+
+bool keys_of_machine(int key)
+{
+	const char *section = keys[key].section;
+
+	return strcmp(section, "network") == 0 || strcmp(section, "node") == 0 ||
+	       strcmp(section, "dvm") == 0;
+}
+
 bool keys_repeat(int key)
 {
 	return keys[key].form == FORM_RUN || keys[key].form == FORM_FAULT ||

@@ -12,6 +12,10 @@ const char *keys_section(const char *name);
 const char *keys_section_of(const char *pair, const char *first);
 /* The key's index, or -1. */
 int keys_find(const char *section, const char *key);
+/* The key's name, or NULL: there are no more keys. */
+const char *keys_name(int key);
+/* Whether the key says something of machines, as those of calibrations do. */
+bool keys_of_machine(int key);
 /* Whether it may be there several times. */
 bool keys_repeat(int key);
 /* False with what is allowed. Changes the value. */

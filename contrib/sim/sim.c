@@ -279,11 +279,7 @@ static int read_calibration(struct scenario *s, const struct options *o,
 {
 	int rc = o->calibration ? parse_file(s, o->calibration, error) : 0;
 
-	if (rc || (!s->nops && !s->nworkload && !s->nfaults && !s->nslow))
-		return rc;
-	snprintf(error, SCENARIO_ERROR_MAX,
-		 "%.256s: a calibration has costs, and no operations, tasks or faults", o->calibration);
-	return -1;
+	return rc || !o->calibration ? rc : scenario_check_costs(s, error);
 }
 
 /* As parse_file. */

@@ -87,6 +87,11 @@ def write(path, costs, which, more_messages=0, **how):
             out.rows([points.row("fit", point, r, r)])
 
 
+def write_calibration(path, machine, report):
+    with calibrate.file_of(path) as part:
+        calibrate.write(part, machine, report)
+
+
 class Measured(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
@@ -119,7 +124,7 @@ class Measured(unittest.TestCase):
     def test_calibration_of_a_file(self):
         file = f"{self.path}.calibration"
         machine = machine_of(COSTS, predict.Noise(20, 10))
-        calibrate.write(file, machine, ["a line of the report"])
+        write_calibration(file, machine, ["a line of the report"])
         self.assertIn("# a line of the report", pathlib.Path(file).read_text())
         write(self.path, COSTS, validate.compared_points(OPTIONS))
         done = run("--measured", self.path, "--calibration", file, "--nodes",
@@ -135,13 +140,40 @@ class Measured(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stdout.count("DIFFER"), 8)
 
+    def test_wrong_calibration_is_named(self):
+        for text, why in ((b"", "no costs are in it"), (b"\xff\xfe", "decode"),
+                          (b"[node]\nwake = soon\n", ":2: wake: allowed is a time"),
+                          (b"[node]\nwake = 1us\n[step]\nnodes = 9\n", ":4: nodes: a calib")):
+            file = pathlib.Path(f"{self.path}.calibration")
+            file.write_bytes(text)
+            write(self.path, COSTS, [points.Point(16, 1, "fence", 64)])
+            done = run("--measured", self.path, "--calibration", str(file), "--nodes", "16")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, f"--calibration: .*calibration.*{why}")
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_old_calibration_stays_if_there_is_no_new_one(self):
+        path = f"{self.path}.calibration"
+        write_calibration(path, ["[node]"], ["old"])
+        with self.assertRaisesRegex(predict.BenchError, "failed"):
+            with calibrate.file_of(path):
+                raise predict.BenchError("failed")
+        self.assertIn("old", pathlib.Path(path).read_text())
+        self.assertEqual(list(pathlib.Path(path).parent.glob("*.part")), [])
+        for wrong in "/none/directory/file", pathlib.Path(path).parent:
+            with self.assertRaisesRegex(predict.BenchError, str(wrong)):
+                with calibrate.file_of(wrong):
+                    self.fail("no file was opened")
+        with self.assertRaisesRegex(predict.BenchError, "/dev/full: No space left"):
+            write_calibration("/dev/full", ["[node]"], [])
+
     def test_missing_measurements_are_an_error(self):
         write(self.path, COSTS, [points.Point(16, 1, "fence", 64)])
         done = run("--measured", self.path, "--calibrate", "4,8")
         self.assertEqual(done.returncode, 2)
         self.assertIn("too little of the nodes of --calibrate", done.stderr)
         file = f"{self.path}.calibration"
-        calibrate.write(file, machine_of(COSTS), [])
+        write_calibration(file, machine_of(COSTS), [])
         done = run("--measured", self.path, "--calibration", file, "--nodes", "16,32")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stdout.count("64 30 ") + done.stdout.count(" equal "), 1)

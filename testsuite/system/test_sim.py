@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from harness import run
+
 ROUNDS = 3
 OPS = ("fence", "allgather", "ring")
 # nodes, ranks a node, layout, width, bytes; so small that no message is cut
@@ -67,6 +69,32 @@ def test_counts(srun, programs, tmp_path, case):
          f"--ntasks-per-node={per_node}", rank, str(size), str(ROUNDS), *OPS,
          env=env).ok()
     assert counted(tmp_path) == simulated(sim, *case)
+
+
+def test_calibration_of_few_nodes_predicts_many(in_allocation, prefix, tmp_path):
+    """The times themselves are not looked at: the machine is busy."""
+    file = tmp_path / "site.scenario"
+    script = f"""
+set -e
+pmi2x sim calibrate --nodes 4 --ranks-per-node 1,2 --repeats 1 {file}
+pmi2x sim calibrate --nodes 4 --ranks-per-node 3 {file}.none && exit 1
+pmi2x sim calibrate --nodes 5 {file}.none && exit 1
+pmi2x sim calibrate {tmp_path}/none/file && exit 1
+exit 0
+"""
+    done = in_allocation(4, script, "-n8", "--ntasks-per-node=2").ok()
+    assert "fitted at 10 points of 4 nodes" in done.stdout, done
+    assert f"written: {file}" in done.stdout, done
+    done.says("--ranks-per-node: the job has 2 CPUs of a node, not 3")
+    done.says("--nodes: the allocation has 4 nodes, not 5")
+    done.says("none/file.part: No such file or directory")
+    assert [path.name for path in tmp_path.glob("*scenario*")] == [file.name]
+    shown = run([prefix / "bin/pmi2x", "sim", "run", "--calibration", file, "--nodes", 1000]).ok()
+    assert "1000 nodes of 1 ranks, 100 runs" in shown.stdout, shown
+    rows = [line.split() for line in shown.lines if line[:1].isdigit()]
+    assert [row[1] for row in rows] == ["fence", "allgather", "ring"]
+    for *_, width, percent in rows:
+        assert percent == "%" and int(width) > 0, shown
 
 
 @pytest.mark.wide

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calibrates the simulator: which points are measured, the fit, and the file with it."""
 
+import contextlib
+import os
 import time
 
 from .. import record
@@ -41,25 +43,47 @@ def measure(options, real, writer, progress):
     return found
 
 
-def write(path, machine, report):
-    notes = [f"# {line}" for line in (
-        f"written by pmi2x sim calibrate, {time.strftime('%Y-%m-%d')}", record.machine(),
-        *report)]
+def put(path, text):
     try:
         with open(path, "w") as file:
-            file.write("\n".join([*notes, *machine]) + "\n")
+            file.write(text)
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from None
 
 
-def calibrate(options, real, writer, progress):
-    """The lines of a calibration."""
+@contextlib.contextmanager
+def file_of(path):
+    """Where to write the new file of this name. It is made at once, so that a directory that
+    cannot be written shows before anything is measured. An old file stays if the block fails."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a device, for example
+        put(path, "")
+        yield path
+        return
+    part = f"{path}.part"
+    put(part, "")
+    try:
+        yield part
+        os.rename(part, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+
+
+def write(path, machine, report):
+    notes = [f"# {line}" for line in (
+        f"written by pmi2x sim calibrate, {time.strftime('%Y-%m-%d')}", record.machine(),
+        *report)]
+    put(path, "\n".join([*notes, *machine]) + "\n")
+
+
+def calibrate(options, real, writer, progress, path=None):
+    """The lines of a calibration, also written to the file of this path."""
     measured = measure(options, real, writer, progress)
     found = fit.fit(options, measured, progress.step)
     progress.end()
     report = fit.report(found, list(measured))
     print("\n".join(report), flush=True)
     machine = sections(found.costs, found.noise, options.cores)
-    if options.write:
-        write(options.write, machine, report)
+    if path:
+        write(path, machine, report)
     return machine

@@ -124,7 +124,7 @@ def run_step(options, directory, point):
             f"{options.programs}/sim-rank", str(point.bytes),
             str(options.rounds),
             f"group={point.per_node}" if point.op == "group" else point.op]
-    output(argv, options.timeout, f"{point}", env={
+    output(argv, options.timeout, named(point), env={
         "PMI2X_TRACE": directory, "PMI2X_TREE_WIDTH": f"{options.width}"})
     paths = list(pathlib.Path(directory).glob(records.NAME))
     if len(paths) != 1:

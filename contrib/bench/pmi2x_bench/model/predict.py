@@ -42,13 +42,18 @@ def sections(costs, noise, cores):
             f"drift = {noise.drift:.0f}", *picoseconds(node)]
 
 
-def read_calibration(path):
+def read_calibration(options):
     """The lines of a file that pmi2x sim calibrate wrote."""
+    path = options.calibration
     try:
         with open(path) as file:
-            return file.read().splitlines()
-    except OSError as error:
-        raise BenchError(f"--calibration: {error}") from None
+            lines = file.read().splitlines()
+    except (OSError, ValueError) as error:
+        raise BenchError(f"--calibration: {path}: {error}") from None
+    # The simulator checks it, and names the file and the line.
+    output([options.sim, "--quiet", "--calibration", path, "--runs", 2, "--nodes", 2],
+           what="--calibration")
+    return lines
 
 
 def scenario(options, point, machine, seed):
