@@ -13,9 +13,11 @@
 static const struct lend_abi mpich = {
 	.short_handles = true,
 	.comm_world = 0x44000000L,
+	.comm_self = 0x44000001L,
 	.comm_null = 0x04000000L,
 	.any_source = -2,
 	.any_tag = -1,
+	.errors_return = 0x54000001L,
 	.ignore = (void *)1,
 };
 

@@ -10,8 +10,9 @@ typedef long lend_arg;
 
 struct lend_abi {
 	bool short_handles; /* 32 bits; the upper half of such an argument means nothing */
-	lend_arg comm_world, comm_null;
+	lend_arg comm_world, comm_self, comm_null;
 	lend_arg any_source, any_tag;
+	lend_arg errors_return; /* 0: tests report errors as blocking calls do */
 	void *ignore; /* MPI_STATUS_IGNORE */
 };
 

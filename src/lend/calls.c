@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lend/errors.h"
 #include "lend/hooks.h"
 
 #define AT_ONCE_MAX 1024 /* bytes */
@@ -14,6 +15,7 @@ struct requests {
 	struct hooks *hooks;
 	int n;
 	void *requests, *index, *out, *statuses;
+	int done; /* requests that have ended, of Waitall */
 	int rc;
 };
 
@@ -51,6 +53,24 @@ static bool test_all(void *arg)
 
 	r->rc = MPI(r->hooks, Testall)(r->n, r->requests, &done, r->statuses);
 	return done || r->rc;
+}
+
+/* Nothing of the requests changes. Handles are short. */
+static bool test_each(void *arg)
+{
+	struct requests *r = arg;
+	const int *requests = r->requests;
+	int done, rc;
+
+	while (r->done < r->n) {
+		done = 0;
+		rc = MPI(r->hooks, Request_get_status)(requests[r->done], &done,
+						       r->hooks->abi.ignore);
+		if (!done && !rc)
+			return false;
+		r->done++;
+	}
+	return true;
 }
 
 static bool test_any(void *arg)
@@ -112,6 +132,14 @@ static int wait_for(struct requests *r, bool (*test)(void *arg))
 	return r->rc;
 }
 
+/* Errors come as those of a call on this communicator. */
+static int wait_on(struct requests *r, lend_arg comm)
+{
+	struct errors e = errors_begin(r->hooks);
+
+	return errors_end(r->hooks, &e, comm, wait_for(r, test_one));
+}
+
 /* ---- waits for requests ---- */
 
 static int on_Wait(lend_call *next, void *request, void *status)
@@ -121,12 +149,24 @@ static int on_Wait(lend_call *next, void *request, void *status)
 	return r.hooks ? wait_for(&r, test_one) : next((lend_arg)request, status);
 }
 
+/* MPI_Testall of MPICH returns an error before the other requests have ended. */
+static int wait_all(struct requests *r)
+{
+	struct errors e = errors_begin(r->hooks);
+
+	if (!e.held)
+		return wait_for(r, test_all);
+	lender_wait(r->hooks->lender, test_each, r, 0);
+	errors_end(r->hooks, &e, r->hooks->abi.comm_world, 0);
+	return MPI(r->hooks, Waitall)(r->n, r->requests, r->statuses);
+}
+
 static int on_Waitall(lend_call *next, int n, void *requests, void *statuses)
 {
 	struct requests r = { hooks_active(), .n = n, .requests = requests,
 			      .statuses = statuses };
 
-	return r.hooks ? wait_for(&r, test_all) : next(n, requests, statuses);
+	return r.hooks ? wait_all(&r) : next(n, requests, statuses);
 }
 
 static int on_Waitany(lend_call *next, int n, void *requests, void *index, void *status)
@@ -158,7 +198,7 @@ static int on_Recv(lend_call *next, void *buf, lend_arg count, lend_arg type, le
 	if (!r.hooks)
 		return next((lend_arg)buf, count, type, source, tag, comm, status);
 	rc = MPI(r.hooks, Irecv)((lend_arg)buf, count, type, source, tag, comm, &request);
-	return rc ? rc : wait_for(&r, test_one);
+	return rc ? rc : wait_on(&r, comm);
 }
 
 static int send_by(struct hooks *h, lend_call *begin, const void *buf, lend_arg count,
@@ -168,7 +208,7 @@ static int send_by(struct hooks *h, lend_call *begin, const void *buf, lend_arg 
 	struct requests r = { h, .requests = &request, .statuses = h->abi.ignore };
 	int rc = begin((lend_arg)buf, count, type, dest, tag, comm, &request);
 
-	return rc ? rc : wait_for(&r, test_one);
+	return rc ? rc : wait_on(&r, comm);
 }
 
 /* So few bytes are sent at once by MPICH and Open MPI: the receiver need not have come. */
@@ -212,6 +252,7 @@ static int on_Sendrecv(lend_call *next, const void *out, lend_arg nout, lend_arg
 		       void *status)
 {
 	struct exchange e = { hooks_active(), .status = status };
+	struct errors errors;
 	int rc;
 
 	if (!e.hooks)
@@ -223,8 +264,9 @@ static int on_Sendrecv(lend_call *next, const void *out, lend_arg nout, lend_arg
 	rc = MPI(e.hooks, Isend)((lend_arg)out, nout, out_type, dest, out_tag, comm, &e.sends);
 	if (rc)
 		return take_back(&e, rc);
+	errors = errors_begin(e.hooks);
 	lender_wait(e.hooks->lender, test_exchange, &e, 0);
-	return e.rc;
+	return errors_end(e.hooks, &errors, comm, e.rc);
 }
 
 static int on_Probe(lend_call *next, lend_arg source, lend_arg tag, lend_arg comm,

@@ -61,21 +61,27 @@ static void wait_for(struct arrival *a, const uint32_t *slots, uint32_t n)
 	a->in_time = lender_wait(a->hooks->lender, test_arrivals, a, LIMIT_MS);
 }
 
+/* `count` is that of the data. Without data MPI may return before the other ranks have come. */
+static bool waits(const struct arrival *a, lend_arg count)
+{
+	return a->comm && (int)count;
+}
+
 /* Before a collective that synchronizes. */
-static struct arrival meet(lend_arg handle)
+static struct arrival meet(lend_arg count, lend_arg handle)
 {
 	struct arrival a = come(handle);
 
-	if (a.comm)
+	if (waits(&a, count))
 		wait_for(&a, a.comm->slots, a.comm->n);
 	return a;
 }
 
 /* Before a collective whose data come from the root: the others need the root only. */
-static struct arrival meet_from(lend_arg root, lend_arg handle)
+static struct arrival meet_from(lend_arg count, lend_arg root, lend_arg handle)
 {
 	struct arrival a = come(handle);
-	const uint32_t *slot = a.comm ? comms_slot(a.comm, root) : NULL;
+	const uint32_t *slot = waits(&a, count) ? comms_slot(a.comm, root) : NULL;
 
 	if (slot && *slot != a.hooks->lender->slot)
 		wait_for(&a, slot, 1);
@@ -83,10 +89,10 @@ static struct arrival meet_from(lend_arg root, lend_arg handle)
 }
 
 /* Before one whose data go to the root: only the root needs the others. */
-static struct arrival meet_at(lend_arg root, lend_arg handle)
+static struct arrival meet_at(lend_arg count, lend_arg root, lend_arg handle)
 {
 	struct arrival a = come(handle);
-	const uint32_t *slot = a.comm ? comms_slot(a.comm, root) : NULL;
+	const uint32_t *slot = waits(&a, count) ? comms_slot(a.comm, root) : NULL;
 
 	if (slot && *slot == a.hooks->lender->slot)
 		wait_for(&a, a.comm->slots, a.comm->n);
@@ -107,7 +113,7 @@ static int part(const struct arrival *a, int rc)
 
 static int on_Barrier(lend_call *next, lend_arg comm)
 {
-	struct arrival a = meet(comm);
+	struct arrival a = meet(1, comm);
 
 	return part(&a, next(comm));
 }
@@ -115,7 +121,7 @@ static int on_Barrier(lend_call *next, lend_arg comm)
 static int on_Allreduce(lend_call *next, const void *in, void *out, lend_arg count,
 			lend_arg type, lend_arg op, lend_arg comm)
 {
-	struct arrival a = meet(comm);
+	struct arrival a = meet(count, comm);
 
 	return part(&a, next((lend_arg)in, out, count, type, op, comm));
 }
@@ -123,7 +129,7 @@ static int on_Allreduce(lend_call *next, const void *in, void *out, lend_arg cou
 static int on_Bcast(lend_call *next, void *buf, lend_arg count, lend_arg type, lend_arg root,
 		    lend_arg comm)
 {
-	struct arrival a = meet_from(root, comm);
+	struct arrival a = meet_from(count, root, comm);
 
 	return part(&a, next((lend_arg)buf, count, type, root, comm));
 }
@@ -131,7 +137,7 @@ static int on_Bcast(lend_call *next, void *buf, lend_arg count, lend_arg type, l
 static int on_Reduce(lend_call *next, const void *in, void *out, lend_arg count, lend_arg type,
 		     lend_arg op, lend_arg root, lend_arg comm)
 {
-	struct arrival a = meet_at(root, comm);
+	struct arrival a = meet_at(count, root, comm);
 
 	return part(&a, next((lend_arg)in, out, count, type, op, root, comm));
 }
@@ -139,7 +145,7 @@ static int on_Reduce(lend_call *next, const void *in, void *out, lend_arg count,
 static int on_Gather(lend_call *next, const void *in, lend_arg nin, lend_arg in_type, void *out,
 		     lend_arg nout, lend_arg out_type, lend_arg root, lend_arg comm)
 {
-	struct arrival a = meet_at(root, comm);
+	struct arrival a = meet_at(nout, root, comm);
 
 	return part(&a, next((lend_arg)in, nin, in_type, out, nout, out_type, root, comm));
 }
@@ -147,7 +153,7 @@ static int on_Gather(lend_call *next, const void *in, lend_arg nin, lend_arg in_
 static int on_Scatter(lend_call *next, const void *in, lend_arg nin, lend_arg in_type, void *out,
 		      lend_arg nout, lend_arg out_type, lend_arg root, lend_arg comm)
 {
-	struct arrival a = meet_from(root, comm);
+	struct arrival a = meet_from(nout, root, comm);
 
 	return part(&a, next((lend_arg)in, nin, in_type, out, nout, out_type, root, comm));
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,6 +72,14 @@ static void withdraw(struct lender *l)
 
 /* ---- the helper ---- */
 
+/* False: the program has closed the descriptor, and may have opened another file. */
+static bool has_descriptor(const struct lender *l)
+{
+	struct stat st;
+
+	return !fstat(l->fd, &st) && st.st_dev == l->device && st.st_ino == l->inode;
+}
+
 static bool is_dead(struct lender *l, uint32_t slot)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot,
@@ -101,6 +110,17 @@ static void share(struct lender *l)
 	pthread_mutex_unlock(&places_lock);
 }
 
+/* Every few milliseconds. A rank without its descriptor has no lock, and cannot ask for locks. */
+static void look_around(struct lender *l, uint32_t slot)
+{
+	if (!has_descriptor(l)) {
+		lender_stop(l);
+		return;
+	}
+	look_at(l, slot);
+	team_settle();
+}
+
 static void *help(void *arg)
 {
 	const struct timespec limit = { 0, LOOK_NS };
@@ -115,8 +135,7 @@ static void *help(void *arg)
 		seen = changes;
 		if (now_ns() - looked > LOOK_NS) {
 			slot = (slot + 1) % l->ranks;
-			look_at(l, slot);
-			team_settle();
+			look_around(l, slot);
 			looked = now_ns();
 		}
 		share(l);
@@ -177,9 +196,12 @@ static const char *join(struct lender *l, uint32_t threads)
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = l->slot,
 			      .l_len = 1 };
 	uint32_t own[LEND_CORES_MAX], n = list_cores(&l->own, own);
+	struct stat st;
 
-	if (fcntl(l->fd, F_SETLK, &lock))
+	if (fstat(l->fd, &st) || fcntl(l->fd, F_SETLK, &lock))
 		return "its lock is taken";
+	l->device = st.st_dev;
+	l->inode = st.st_ino;
 	if (l->naps_only)
 		n = 0;
 	if (!ledger_join(&l->ledger, l->slot, own, n, threads ? threads : n))
@@ -295,10 +317,9 @@ bool lender_wait(struct lender *l, bool (*test)(void *arg), void *arg, int limit
 
 void lender_stop(struct lender *l)
 {
-	if (!atomic_load(&l->active))
-		return;
 	pthread_mutex_lock(&places_lock);
-	withdraw(l);
+	if (atomic_load(&l->active))
+		withdraw(l);
 	pthread_mutex_unlock(&places_lock);
 	wake_helpers(l);
 }

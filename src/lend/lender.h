@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lend/core/accounts.h"
 #include "lend/core/arrivals.h"
@@ -17,6 +18,8 @@ struct lender {
 	bool moves;     /* its threads go to cores of others */
 	bool reports;   /* what lending has brought */
 	int fd;         /* of the table, with this rank's lock */
+	dev_t device;   /* these two: the file of that descriptor */
+	ino_t inode;
 	uint32_t slot, ranks;
 	struct lend_table *table;
 	struct ledger ledger;

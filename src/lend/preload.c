@@ -81,6 +81,12 @@ static void report(struct lend_table *table, const struct lend_place *place)
 	free(facts);
 }
 
+/* Only one of the ranks that share cores may find that out. */
+static bool explains(const struct lend_place *place, struct lend_table *table)
+{
+	return place->explains && !atomic_exchange(&table->explained, 1);
+}
+
 /* Say once a step why a rank does not lend, or only lends. */
 static void start_lender(const struct lend_place *place, struct lend_table *table,
 			 const struct lend_facts *facts, const void *caller)
@@ -89,9 +95,9 @@ static void start_lender(const struct lend_place *place, struct lend_table *tabl
 
 	if (lend_abi_find(&abi, caller))
 		why = lender_start(&lender, place, table, &facts->cores, team);
-	if (why && place->reports)
+	if (why && explains(place, table))
 		fprintf(stderr, "PMI2X_LEND: rank %u lends no cores: %s\n", place->rank, why);
-	else if (!team && team_why && place->reports && place->mode == LEND_CORES)
+	else if (!why && !team && team_why && place->reports && place->mode == LEND_CORES)
 		fprintf(stderr, "PMI2X_LEND: rank %u uses no cores of others: %s\n", place->rank,
 			team_why);
 }

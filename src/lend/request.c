@@ -80,22 +80,24 @@ void lend_factor_explain(const char *text, char out[LEND_TEXT_MAX])
 
 void lend_place_write(const struct lend_place *place, char out[LEND_TEXT_MAX])
 {
-	snprintf(out, LEND_TEXT_MAX, "%d:%u:%u:%u:%u:%u:%u:%d", place->fd, place->slot,
+	snprintf(out, LEND_TEXT_MAX, "%d:%u:%u:%u:%u:%u:%u:%d:%d", place->fd, place->slot,
 		 place->ranks, place->rank, place->cores, place->factor, place->mode,
-		 place->reports);
+		 place->reports, place->explains);
 }
 
 bool lend_place_read(const char *text, struct lend_place *out)
 {
-	int reports, end = -1;
+	int reports, explains, end = -1;
 	unsigned int mode;
 
 	if (!text ||
-	    sscanf(text, "%d:%u:%u:%u:%u:%u:%u:%d%n", &out->fd, &out->slot, &out->ranks,
-		   &out->rank, &out->cores, &out->factor, &mode, &reports, &end) != 8 ||
+	    sscanf(text, "%d:%u:%u:%u:%u:%u:%u:%d:%d%n", &out->fd, &out->slot, &out->ranks,
+		   &out->rank, &out->cores, &out->factor, &mode, &reports, &explains,
+		   &end) != 9 ||
 	    end < 0 || text[end] || mode > LEND_NAPS)
 		return false;
 	out->mode = (enum lend_mode)mode;
 	out->reports = reports == 1;
+	out->explains = explains == 1;
 	return out->fd >= 0 && out->slot < out->ranks;
 }

@@ -47,7 +47,8 @@ struct lend_place {
 	uint32_t cores;  /* of the node: one more than the largest number; 0 with LEND_NOTHING */
 	uint32_t factor; /* threads for each core */
 	enum lend_mode mode;
-	bool reports;    /* this rank prints the report, or why nothing is lent */
+	bool reports;    /* this rank prints the report, or why it uses no cores of others */
+	bool explains;   /* of its node, one rank says why it does not lend */
 };
 
 void lend_place_write(const struct lend_place *place, char out[LEND_TEXT_MAX]);

@@ -28,7 +28,8 @@ struct lend_entry {
 
 struct lend_table {
 	_Atomic uint32_t arrived; /* entries that are ready; a futex */
-	uint32_t unused[15];
+	_Atomic uint32_t explained; /* 1: a rank has said why it does not lend */
+	uint32_t unused[14];
 	struct lend_entry entries[];
 };
 

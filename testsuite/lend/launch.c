@@ -58,7 +58,7 @@ static void offer(const char *library, int ranks, int rank, enum lend_mode mode)
 	const struct lend_place place = {
 		.fd = TABLE_FD, .slot = (uint32_t)rank, .ranks = (uint32_t)ranks,
 		.rank = (uint32_t)rank, .cores = (uint32_t)get_nprocs_conf(), .factor = 2,
-		.mode = mode, .reports = !rank,
+		.mode = mode, .reports = !rank, .explains = true,
 	};
 	char text[LEND_TEXT_MAX];
 
@@ -90,7 +90,7 @@ static int run_rank(char **args)
 
 static int make_table(uint32_t ranks)
 {
-	int fd = memfd_create("pmi2x-lend", MFD_ALLOW_SEALING);
+	int fd = memfd_create("pmi2x-lend", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 ||
 	    ftruncate(fd, (off_t)lend_memory_size(ranks, (uint32_t)get_nprocs_conf())) ||

@@ -60,11 +60,23 @@ def ok(threads):
     return [f"rank {rank} threads {threads} ok" for rank in range(2)]
 
 
-@pytest.mark.parametrize("case", ["moves", "barrier", "isend", "communicators", "fork", "stop", "scribble",
-                                  "uncounted", "profiled", "messages", "errors", "rooted", "roots"])  # fmt: skip
+@pytest.mark.parametrize("case", ["moves", "signals", "barrier", "empty", "isend", "communicators", "fork", "stop",
+                                  "scribble", "uncounted", "profiled", "messages", "errors", "rooted", "roots"])  # fmt: skip
 def test_program_ends_well(cluster, any_lender, case):
     """moves: who is on which core, when. The others end, with right results."""
     assert in_order(run(cluster, any_lender, case)) == ok(2)
+
+
+@pytest.mark.parametrize("case", ["closed", "duplicated"])
+def test_rank_without_its_lock_counts_as_gone(cluster, lender, case):
+    """Its program has closed the descriptor of the table, or a copy of it."""
+    assert in_order(run(cluster, lender, case)) == ok(2)
+
+
+def test_rank_without_the_library_takes_no_part(cluster, lender):
+    script = f"[ $SLURM_LOCALID = 0 ] || unset LD_PRELOAD; {BIND}"
+    result = cluster.srun("-N1", "-n2", "sh", "-c", script, lender, "communicators", env=ON)
+    assert in_order(result) == ["rank 0 threads 2 ok", "rank 1 threads 1 ok"]
 
 
 @pytest.mark.parametrize("case", ["moves", "barrier", "fork", "messages"])
@@ -114,9 +126,26 @@ def test_program_with_its_own_binding_keeps_its_threads(cluster, lender, name, v
 
 
 def test_ranks_that_share_cores_lend_nothing(cluster, lender):
-    result = cluster.srun("-N1", "-n2", lender, "isend", env=ON)
+    result = cluster.srun("-N1", "-n2", lender, "communicators", env=ON)
     assert sorted(result.ok().lines) == ok(1)
-    assert "shares cores with another rank" in result.stderr
+    assert result.stderr.count("shares cores with another rank") == 1, result
+    command = ["taskset", "-c", "0", lender, "communicators"]
+    result = cluster.srun("-N1", "-n2", "--overcommit", *command, env=ON)
+    assert sorted(result.ok().lines) == ok(2)
+    assert result.stderr.count("shares cores with another rank") == 1, result
+
+
+def test_program_that_loads_no_library_is_named(cluster, compile_program, tmp_path):
+    program = compile_program("programs/alone.c", "gcc", "-static")
+    result = cluster.srun("-N1", "-n2", program, env=ON).ok()
+    assert result.stderr.count(f"no effect on {program}: the program is statically") == 1, result
+    if os.getuid():
+        return
+    shutil.copy("/bin/true", tmp_path / "other")
+    shutil.chown(tmp_path / "other", "nobody")
+    (tmp_path / "other").chmod(0o4755)
+    result = cluster.srun("-N1", "-n2", tmp_path / "other", env=ON).ok()
+    assert result.stderr.count("other: the program runs as another user") == 1, result
 
 
 def test_single_rank_lends_nothing(cluster, lender):

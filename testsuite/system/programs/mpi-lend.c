@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <omp.h>
 #include <sched.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +24,9 @@
 #define ROUNDS 5
 #define STOP_US 1500000 /* longer than a rank waits for arrivals */
 #define SHORT_S 0.8     /* shorter than that */
+#define TIMER_US 300
+#define GONE_US 50000   /* in which other ranks find out that a rank has gone */
+#define FD_MAX 256
 
 static int rank, ranks;
 
@@ -91,6 +96,36 @@ static void test_moves(void)
 		wait_in_receive(waits);
 		both_leave();
 	}
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+/* Signals come all the time, also in naps, and interrupt system calls. */
+static void test_signals(void)
+{
+	struct itimerval timer = { { 0, TIMER_US }, { 0, TIMER_US } };
+	struct sigaction action = { .sa_handler = on_signal };
+	int before;
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	for (int waits = 0; waits < 2; waits++) {
+		before = signals;
+		wait_in_receive(waits);
+		if (signals == before)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		both_leave();
+	}
+	for (int i = 0; i < ROUNDS; i++)
+		barrier();
+	memset(&timer, 0, sizeof(timer));
+	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 /* Counted arrivals: the first second of a wait lends, so this needs a machine that is not slow. */
@@ -216,6 +251,52 @@ static void test_scribble(void)
 		if (!(i % 500))
 			barrier();
 	}
+}
+
+static int table_fd(void)
+{
+	char name[32], target[128];
+	ssize_t n;
+
+	for (int fd = 0; fd < FD_MAX; fd++) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		n = readlink(name, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = '\0';
+		if (strstr(target, "pmi2x-lend"))
+			return fd;
+	}
+	MPI_Abort(MPI_COMM_WORLD, 1);
+	return -1;
+}
+
+/* Rank 1 has lost its lock, and counts as gone. Rank 0 does not, also when it has waited. */
+static void without_lock(void)
+{
+	int token = 0;
+
+	if (rank) {
+		usleep(GONE_US);
+		MPI_Send(&token, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
+	} else {
+		MPI_Recv(&token, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	wait_in_receive(1);
+}
+
+static void test_closed(void)
+{
+	PMPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		dup2(open("/dev/null", O_RDONLY), table_fd());
+	without_lock();
+}
+
+static void test_duplicated(void)
+{
+	PMPI_Barrier(MPI_COMM_WORLD);
+	if (rank)
+		close(dup(table_fd()));
+	without_lock();
 }
 
 /* Calls of rank 1 that are not counted: rank 0 stops counting, too. */
@@ -347,6 +428,75 @@ static void test_messages(void)
 	}
 }
 
+static int handled;
+
+static void on_error(MPI_Comm *c, int *code, ...)
+{
+	(void)c;
+	(void)code;
+	handled++;
+}
+
+static void expect_truncated(int rc, int wanted)
+{
+	int class;
+
+	MPI_Error_class(rc, &class);
+	if (class != wanted || handled != 1) {
+		printf("rank %d: class %d, not %d, and %d calls of the handler\n", rank, class,
+		       wanted, handled);
+		fflush(stdout);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	handled = 0;
+}
+
+/* Errors come by the handler of the communicator on which the message came. */
+static void test_truncation(void)
+{
+	int out[2] = { 7, 7 }, in[3];
+	MPI_Errhandler handler;
+	MPI_Request r[2];
+	MPI_Status s[2];
+	MPI_Comm c;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &c);
+	MPI_Comm_create_errhandler(on_error, &handler);
+	MPI_Comm_set_errhandler(c, handler);
+	MPI_Isend(out, 2, MPI_INT, !rank, 4, c, &r[0]);
+	expect_truncated(MPI_Recv(in, 1, MPI_INT, !rank, 4, c, s), MPI_ERR_TRUNCATE);
+	MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+	expect_truncated(MPI_Sendrecv(out, 2, MPI_INT, !rank, 4, in, 1, MPI_INT, !rank, 4, c, s),
+			 MPI_ERR_TRUNCATE);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler); /* of MPI_Wait in MPICH */
+	MPI_Irecv(in, 1, MPI_INT, !rank, 4, c, &r[0]);
+	MPI_Isend(out, 2, MPI_INT, !rank, 4, c, &r[1]);
+	expect_truncated(MPI_Wait(&r[0], s), MPI_ERR_TRUNCATE);
+	MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+	MPI_Comm_free(&c);
+	MPI_Errhandler_free(&handler);
+}
+
+/* All of a Waitall: that of the world has the error. */
+static void test_waits_with_errors(void)
+{
+	int out[2] = { 7, 7 }, in[3], class;
+	MPI_Comm c = MPI_COMM_WORLD;
+	MPI_Request r[3];
+	MPI_Status s[3];
+
+	MPI_Irecv(in, 1, MPI_INT, !rank, 4, c, &r[0]);
+	MPI_Irecv(in + 1, 2, MPI_INT, !rank, 5, c, &r[1]);
+	MPI_Isend(out, 2, MPI_INT, !rank, 4, c, &r[2]);
+	MPI_Send(out, 2, MPI_INT, !rank, 5, c);
+	MPI_Error_class(MPI_Waitall(3, r, s), &class);
+	if (class != MPI_ERR_IN_STATUS)
+		MPI_Abort(c, 1);
+	MPI_Error_class(s[0].MPI_ERROR, &class);
+	if (class != MPI_ERR_TRUNCATE || in[2] != 7)
+		MPI_Abort(c, 1);
+}
+
 /* A wrong rank is an error of the call, and no receive stays behind. */
 static void test_errors(void)
 {
@@ -366,6 +516,9 @@ static void test_errors(void)
 		MPI_Abort(c, 1);
 	MPI_Send(&token, 1, MPI_INT, MPI_PROC_NULL, 4, c);
 	MPI_Probe(MPI_PROC_NULL, 4, c, MPI_STATUS_IGNORE);
+	test_waits_with_errors();
+	MPI_Comm_set_errhandler(c, MPI_ERRORS_ARE_FATAL);
+	test_truncation();
 }
 
 static int is_on_other_soon(void)
@@ -462,11 +615,32 @@ static void test_roots(void)
 	MPI_Comm_free(&copy);
 }
 
+/* Without data no rank waits for another one, but calls are counted: a barrier still lends. */
+static void test_empty(void)
+{
+	int value = rank;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (!rank)
+			MPI_Recv(&value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Bcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD);
+		if (rank)
+			MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
+		else
+			MPI_Reduce(NULL, NULL, 0, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+		if (rank)
+			MPI_Reduce(NULL, NULL, 0, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+	}
+	test_barrier();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "moves", test_moves },     { "barrier", test_barrier },
+	{ "moves", test_moves },     { "signals", test_signals },
+	{ "closed", test_closed },   { "duplicated", test_duplicated },
+	{ "barrier", test_barrier },
 	{ "isend", test_isend },
 	{ "communicators", test_communicators },
 	{ "exec", test_exec },       { "fork", test_fork },
@@ -475,6 +649,7 @@ static const struct {
 	{ "messages", test_messages }, { "errors", test_errors },
 	{ "second", test_second },
 	{ "rooted", test_rooted },   { "roots", test_roots },
+	{ "empty", test_empty },
 };
 
 int main(int argc, char **argv)

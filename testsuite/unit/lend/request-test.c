@@ -72,7 +72,7 @@ TEST(factors_from_2_to_8_are_taken)
 
 TEST(place_survives_its_text)
 {
-	const struct lend_place place = { 61, 3, 8, 4711, 16, 2, LEND_CORES, true };
+	const struct lend_place place = { 61, 3, 8, 4711, 16, 2, LEND_CORES, true, true };
 	struct lend_place got = { 0 };
 	char text[LEND_TEXT_MAX];
 
@@ -86,14 +86,15 @@ TEST(place_survives_its_text)
 	assert_int_equal(got.factor, 2);
 	assert_int_equal(got.mode, LEND_CORES);
 	assert_true(got.reports);
+	assert_true(got.explains);
 }
 
 TEST(damaged_places_are_rejected)
 {
 	static const char *const wrong[] = { "", "61", "61:0:1:0", "61:0:1:0:0:2:0:1:",
-					     "61:0:1:0:0:2:0:1x", "-1:0:1:0:0:2:0:0",
-					     "61:1:1:0:0:2:0:0", "61:0:0:0:0:2:0:0",
-					     "61:0:1:0:0:2:3:0", "a:b:c:d:e:f:g:h" };
+					     "61:0:1:0:0:2:0:1:1x", "-1:0:1:0:0:2:0:0:0",
+					     "61:1:1:0:0:2:0:0:0", "61:0:0:0:0:2:0:0:0",
+					     "61:0:1:0:0:2:3:0:0", "a:b:c:d:e:f:g:h:i" };
 	struct lend_place got;
 
 	assert_false(lend_place_read(NULL, &got));

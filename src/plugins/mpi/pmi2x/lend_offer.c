@@ -14,6 +14,7 @@
 #include "lend/table.h"
 #include "lend_offer.h"
 #include "preload_list.h"
+#include "srun_options.h"
 
 #define PRELOAD_ENV "LD_PRELOAD"
 #define DLB_ENV "DLB_ARGS"
@@ -38,15 +39,31 @@ static bool read_words(const char *text, const char *factor, const char *dlb,
 	return true;
 }
 
+static void note_program(const struct log_hook *log)
+{
+	enum preload why = PRELOAD_LOADS;
+	const char *program = srun_program_without_preload(&why);
+
+	if (program && why == PRELOAD_STATIC)
+		log_error(log, LEND_ENV " has no effect on %s: the program is statically linked",
+			  program);
+	else if (program)
+		log_error(log, LEND_ENV " has no effect on %s: the program runs as another user or group (setuid, setgid)",
+			  program);
+}
+
 bool lend_offer_check(const struct log_hook *log)
 {
 	struct lend_offer o;
 	char why[LEND_TEXT_MAX];
 
-	if (read_words(getenv(LEND_ENV), getenv(LEND_FACTOR_ENV), getenv(DLB_ENV), &o, why))
-		return true;
-	log_error(log, "%s", why);
-	return false;
+	if (!read_words(getenv(LEND_ENV), getenv(LEND_FACTOR_ENV), getenv(DLB_ENV), &o, why)) {
+		log_error(log, "%s", why);
+		return false;
+	}
+	if (o.request != LEND_OFF)
+		note_program(log);
+	return true;
 }
 
 /* The size is sealed, so that no rank can take the memory from under another one. */
@@ -167,6 +184,7 @@ int lend_offer_set_env(const struct lend_offer *o, uint32_t rank, uint32_t slot,
 		.mode = o->cores ? LEND_CORES : LEND_NOTHING,
 		.reports = !slot && (!position || o->request == LEND_REPORT_ALL) &&
 			   (o->cores || o->request != LEND_ON),
+		.explains = !position && o->cores,
 	};
 	char text[LEND_TEXT_MAX];
 

@@ -21,7 +21,10 @@ struct lend_offer {
 	uint32_t factor;
 };
 
-/* srun's half: false, with an error, if PMI2X_LEND or its factor is wrong. */
+/*
+ * srun's half: false, with an error, if PMI2X_LEND or its factor is wrong. A program that
+ * loads no library is named, and runs.
+ */
 bool lend_offer_check(const struct log_hook *log);
 
 /*

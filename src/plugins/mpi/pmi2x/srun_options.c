@@ -83,6 +83,24 @@ static int needs_mpi(void *opt, void *arg)
 				 LAUNCH_PROGRAM_OTHER;
 }
 
+static int ignores_preload(void *opt, void *arg)
+{
+	char **argv = compat_argv((slurm_opt_t *)opt);
+
+	return argv && argv[0] && preload_of(argv[0]) != PRELOAD_LOADS;
+}
+
+const char *srun_program_without_preload(enum preload *why)
+{
+	slurm_opt_t *opt = find_component(ignores_preload);
+	char **argv = opt ? compat_argv(opt) : NULL;
+
+	if (!argv)
+		return NULL;
+	*why = preload_of(argv[0]);
+	return argv[0];
+}
+
 /* Whether the program is likely to start one of its arguments, as sudo and Python do. */
 static int names_mpi(void *opt, void *arg)
 {
