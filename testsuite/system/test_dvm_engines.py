@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import textwrap
 
 import pytest
@@ -278,3 +279,31 @@ def test_radical_pilot_in_an_allocation(cluster, prefix, radical, variables, tmp
     up = f"{path}; {prefix}/bin/pmi2x-dvm up --slots 4 && {radical}/bin/python -B tasks.py"
     script = f"{up}; code=$?; {prefix}/bin/pmi2x-dvm down --cancel; exit $code"
     cluster.run("salloc", "-N2", "sh", "-c", script, env=env, cwd=tmp_path, timeout=600).ok()
+
+
+@pytest.mark.wide
+def test_wheel_of_the_client_needs_no_tree(local, env, tmp_path):
+    source, place = tmp_path / "source", tmp_path / "environment"
+    shutil.copytree(pathlib.Path(__file__).parents[2] / "src/dvm/python", source)
+    run(["/usr/bin/python3", "-m", "venv", place]).ok()
+    pip = [place / "bin/pip", "-q", "--disable-pip-version-check"]
+    made = run([*pip, "wheel", "--no-deps", "-w", tmp_path, source], timeout=120)
+    if made.code and "setuptools" in made.stderr:
+        pytest.skip("no setuptools: PyPI could not be reached")
+    made.ok()
+    (wheel_file,) = tmp_path.glob("pmi2x_dvm-*-py3-none-any.whl")
+    run([*pip, "install", "--no-index", wheel_file], timeout=60).ok()
+    shutil.rmtree(source)
+    run([place / "bin/python", "-I", "-c", f"""
+import importlib.metadata, os, pathlib
+import pmi2x_dvm
+
+path = pathlib.Path(pmi2x_dvm.__file__).parent
+assert path.is_relative_to({str(place)!r}), path
+assert (path / "_parsl_worker.py").exists() and (path / "radical_executor.py").exists()
+assert not importlib.metadata.requires("pmi2x-dvm") or all(
+    "extra ==" in each for each in importlib.metadata.requires("pmi2x-dvm"))
+with pmi2x_dvm.connect() as dvm:
+    results = list(dvm.map([["sh", "-c", f"exit {{i}}"] for i in range(20)]))
+    assert [result.code for result in results] == list(range(20))
+"""], env=env, cwd=tmp_path).ok()  # fmt: skip

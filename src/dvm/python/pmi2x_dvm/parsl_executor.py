@@ -234,13 +234,19 @@ class _PythonCall:
         return dict(self._need, argv=[sys.executable, *argv])
 
     def end(self, task):
+        """The files are gone when the caller has the result."""
+        result = wrong = None
         try:
-            self.future.set_result(self._result_of(task.result()))
+            result = self._result_of(task.result())
         except Exception as error:
-            self.future.set_exception(error)
+            wrong = error
         for name in self._input, self._output:
             with contextlib.suppress(OSError):
                 os.unlink(name)
+        if wrong:
+            self.future.set_exception(wrong)
+        else:
+            self.future.set_result(result)
 
     def _result_of(self, result):
         if result.code:
