@@ -217,7 +217,10 @@ def test_bench(prefix, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["submit", "--aray", "1-3", "echo"], "submit: there is no option --aray"),
+        (["submit", "--aray", "1-3", "echo"], "submit: there is no option --aray\n"),
+        (["up", "--ord=x"], "--order is fifo"),
+        (["up", "--or=x"], "up: --or=x is the beginning of several options: --orphan, --order\n"),
+        (["report", "--no-such", "x"], "report: there is no option --no-such\n"),
         (["submit", "--retries"], "submit: --retries needs a value"),
         (["up", "--nosuch"], "up: there is no option --nosuch"),
         (["run", "-z", "true"], "run: there is no option -z"),
@@ -242,7 +245,7 @@ def test_wrong_options_are_named(dvm, arguments, words):
 ])  # fmt: skip
 def test_help_of_a_command(dvm, words):
     lines = dvm(*words).ok().lines
-    assert lines[0].startswith("usage: pmi2x-dvm  submit")
+    assert lines[0].startswith("usage: pmi2x-dvm submit")
     assert any("--array" in line for line in lines)
 
 

@@ -30,7 +30,7 @@ int cmd_down(int argc, char **argv)
 			work = option == 'w' ? "wait" :
 			       option == 'c' ? "cancel" : "keep";
 		else
-			die_option(argv, option);
+			die_option(argv, option, options);
 	c = conn_look(name);
 	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", "down", "work",
 					  work)));

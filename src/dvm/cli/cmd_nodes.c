@@ -104,7 +104,7 @@ static struct change take_options(int argc, char **argv, const struct option *op
 		case 'N': ch.count = option_number("-N", optarg, 1, LEDGER_NODES_MAX); break;
 		case 'j': ch.job = take_job(optarg); break;
 		case 'g': take_grace(&ch, optarg); break;
-		default: die_option(argv, option);
+		default: die_option(argv, option, options);
 		}
 	return ch;
 }

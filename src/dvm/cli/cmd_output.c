@@ -115,7 +115,7 @@ static struct output_options take_options(int argc, char **argv)
 		switch (option) {
 		case 'd': o.dvm = optarg; break;
 		case 'f': o.failed = true; break;
-		default: die_option(argv, option);
+		default: die_option(argv, option, options);
 		}
 	if (optind == argc)
 		die_usage("output: name a task, or the file of a batch");

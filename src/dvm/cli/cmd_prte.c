@@ -95,7 +95,7 @@ static void take_options(struct prte *p, int argc, char **argv)
 		case QUIET: p->quiet = true; break;
 		case TWO_WORDS: optind += argv[optind] != NULL; break;
 		case IGNORED: break;
-		default: die_option(argv, option);
+		default: die_option(argv, option, options);
 		}
 	if (optind < argc)
 		die_usage("prte: unexpected argument %s", argv[optind]);

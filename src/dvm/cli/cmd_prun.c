@@ -38,7 +38,7 @@ int cmd_pterm(int argc, char **argv)
 		else if (option == 'm')
 			optind += argv[optind] != NULL;
 		else
-			die_option(argv, option);
+			die_option(argv, option, options);
 	if (optind < argc)
 		die_usage("pterm: unexpected argument %s", argv[optind]);
 	optind = 1;

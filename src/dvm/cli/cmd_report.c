@@ -11,6 +11,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/options.h"
 #include "dvm/cli/report.h"
 #include "dvm/cli/task_text.h"
 
@@ -442,7 +443,9 @@ int cmd_report(int argc, char **argv)
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == '?' || form)
+		if (option == '?')
+			die_option(argv, option, options);
+		if (form)
 			die_usage("report: give one of --csv, --json and --tables");
 		form = option;
 	}

@@ -49,7 +49,7 @@ static struct options take_options(int argc, char **argv)
 		case 'e': o.ended = true; break;
 		case 'n': o.name = optarg; break;
 		case 'y': o.any = true; break;
-		default: die_option(argv, option);
+		default: die_option(argv, option, options);
 		}
 	return o;
 }

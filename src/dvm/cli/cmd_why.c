@@ -347,7 +347,7 @@ int cmd_why(int argc, char **argv)
 		switch (option) {
 		case 'd': dvm = optarg; break;
 		case 'j': as_json = true; break;
-		default: die_option(argv, option);
+		default: die_option(argv, option, options);
 		}
 	if (optind + 1 != argc)
 		die_usage("why: name a task");

@@ -90,7 +90,7 @@ static const char usage[] =
 "  --within SECONDS         up, grow: limit for all nodes to start, after the first (120)\n"
 "  --grace SECONDS          time from SIGTERM to SIGKILL (10); shrink: time for running tasks\n"
 "  --width NUMBER           links of the head, and of each node to nodes that it relays for\n"
-	"  --max-queued NUMBER      limit of queued tasks\n"
+"  --max-queued NUMBER      limit of queued tasks\n"
 "  --journal DIR            up, batch: record the tasks in DIR\n"
 "  --resume DIR             continue with the journal in DIR\n"
 "  --once                   with a journal: start no task twice\n"
@@ -121,6 +121,15 @@ void help_print_all(FILE *to)
 	fputs(usage, to);
 }
 
+/* A line of commands; its first two blanks are not those of a sentence. */
+static void print_line(const char *at, const char *end)
+{
+	if (at[2] == ' ')
+		printf("%.*s\n", (int)(end - at), at);
+	else
+		printf("usage: pmi2x-dvm %.*s\n", (int)(end - at - 2), at + 2);
+}
+
 int help_print(const char *name)
 {
 	const char *options = strstr(usage, "\nOptions of a task:"), *at, *end;
@@ -133,7 +142,7 @@ int help_print(const char *name)
 			found = !strncmp(at, "  ", 2) && !strncmp(at + 2, name, len) &&
 				at[2 + len] == ' ';
 		if (found)
-			printf("%s%.*s\n", at[2] == ' ' ? "" : "usage: pmi2x-dvm", (int)(end - at), at);
+			print_line(at, end);
 	}
 	fputs(options, stdout);
 	if (fflush(stdout) || ferror(stdout))

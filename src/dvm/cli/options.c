@@ -2,7 +2,7 @@
 /* Options that several commands of pmi2x-dvm have. */
 #include "dvm/cli/options.h"
 
-#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +11,26 @@
 #include "dvm/cli/node_list.h"
 #include "libutil/decimal.h"
 
-void die_option(char **argv, int option)
+/* The options that begin with this name, with commas between them; "": none. To be freed. */
+static char *begin_with(const struct option *options, const char *name)
+{
+	size_t len = strcspn(name, "="), size;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		abort();
+	for (; options->name; options++)
+		if (len && !strncmp(options->name, name, len))
+			fprintf(out, "%s--%s", ftell(out) ? ", " : "", options->name);
+	fclose(out);
+	return text;
+}
+
+void die_option(char **argv, int option, const struct option *options)
 {
 	const char *given = argv[optind - 1];
+	const char *several;
 
 	if (is_help(given))
 		exit(help_print(argv[0]));
@@ -23,7 +40,10 @@ void die_option(char **argv, int option)
 		die_usage("%s: there is no option -%c", argv[0], optopt);
 	if (optopt)
 		die_usage("%s: %s takes no value", argv[0], given);
-	die_usage("%s: there is no option %s, or several begin with it", argv[0], given);
+	several = begin_with(options, given + strspn(given, "-"));
+	if (*several)
+		die_usage("%s: %s is the beginning of several options: %s", argv[0], given, several);
+	die_usage("%s: there is no option %s", argv[0], given);
 }
 
 uint32_t option_number(const char *option, const char *text, uint32_t min, uint32_t max)

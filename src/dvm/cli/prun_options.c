@@ -122,7 +122,7 @@ static void take_option(struct job *j, char **argv, int option, const char *valu
 	case TIMEOUT: j->seconds = option_number("prun: --timeout", value, 1, TIME_MAX_S); break;
 	case TWO_WORDS: optind += argv[optind] != NULL; break;
 	case IGNORED: break;
-	default: die_option(argv, option);
+	default: die_option(argv, option, options);
 	}
 }
 

@@ -20,7 +20,8 @@ struct step {
 	uint32_t ranks, nodes, per_node, cores, gpus;
 	uint64_t memory; /* bytes of each node */
 	uint64_t seconds;
-	json_t *names;   /* of its nodes, or NULL */
+	const char *list; /* of its nodes, or NULL */
+	uint32_t named;   /* nodes in it */
 	const char *dir;
 	bool pmi;
 };
@@ -87,13 +88,20 @@ static bool take_dir(struct step *s, const char *v)
 
 static bool take_names(struct step *s, const char *v)
 {
-	if (s->names || strchr(v, '/'))
+	json_t *names;
+	bool ok;
+
+	if (s->list || strchr(v, '/'))
 		return false;
-	s->names = json_array();
-	return node_list_expand(v, s->names);
+	names = json_array();
+	ok = node_list_expand(v, names);
+	s->list = v;
+	s->named = (uint32_t)json_array_size(names);
+	json_decref(names);
+	return ok;
 }
 
-/* Names with commas or newlines between them. */
+/* The file has names with commas or newlines between them. */
 static bool take_node_file(struct step *s, const char *path)
 {
 	static char text[FILE_MAX];
@@ -222,35 +230,17 @@ static bool has_colon(char **words)
 /* Complete and check what the options say together. */
 static bool complete(struct step *s)
 {
-	uint32_t named = (uint32_t)json_array_size(s->names);
-
 	if (!s->ranks && s->nodes && s->per_node <= INT32_MAX / s->nodes)
 		s->ranks = s->nodes * s->per_node;
-	if (named && !s->nodes)
-		s->nodes = named;
-	return s->ranks && s->nodes <= s->ranks && (!named || named == s->nodes);
+	if (s->named && !s->nodes)
+		s->nodes = s->named;
+	return s->ranks && s->nodes <= s->ranks && (!s->named || s->named == s->nodes);
 }
 
 static void put(char **argv, int *count, const char *option, uint64_t number)
 {
 	if (number && asprintf(&argv[(*count)++], "--%s=%llu", option, (unsigned long long)number) < 0)
 		abort();
-}
-
-static char *join_names(json_t *names)
-{
-	char *text = NULL;
-	size_t size, i;
-	FILE *out = open_memstream(&text, &size);
-	json_t *name;
-
-	if (!out)
-		abort();
-	fputs("--nodelist=", out);
-	json_array_foreach(names, i, name)
-		fprintf(out, "%s%s", i ? "," : "", json_string_value(name));
-	fclose(out);
-	return text;
 }
 
 /* As srun's, the memory is that of a node: its ranks share it. */
@@ -273,8 +263,8 @@ static void put_step(char **argv, int *count, const struct step *s)
 	if (s->seconds && asprintf(&argv[(*count)++], "--time=%llus",
 				   (unsigned long long)s->seconds) < 0)
 		abort();
-	if (s->names)
-		argv[(*count)++] = join_names(s->names);
+	if (s->list && asprintf(&argv[(*count)++], "--nodelist=%s", s->list) < 0)
+		abort();
 	if (s->dir && asprintf(&argv[(*count)++], "--chdir=%s", s->dir) < 0)
 		abort();
 	if (s->pmi)
@@ -296,6 +286,5 @@ char **srun_options_read(int argc, char **argv, int *count)
 		for (int i = program; i < argc; i++)
 			run[(*count)++] = strdup(argv[i]);
 	}
-	json_decref(s.names);
 	return run;
 }

@@ -170,7 +170,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'M': set_max_fails(s, value); break;
 	case 'I': json_object_set_new(s->task, "preloaded", json_true()); break;
 	case 'p' + 256: s->results.print = true; break;
-	default: die_option(argv, option);
+	default: die_option(argv, option, long_options);
 	}
 }
 

@@ -93,6 +93,34 @@ static void take_nodelist(struct up *u, const char *text)
 	u->names = option_nodelist(text);
 }
 
+static const struct option options[] = {
+	{ "nodes", required_argument, NULL, 'N' },
+	{ "nodelist", required_argument, NULL, 'A' },
+	{ "local", optional_argument, NULL, 'l' },
+	{ "dvms", required_argument, NULL, 'D' },
+	{ "dvm-nodes", required_argument, NULL, 'M' },
+	{ "share", no_argument, NULL, 'S' },
+	{ "name", required_argument, NULL, 'n' },
+	{ "slots", required_argument, NULL, 's' },
+	{ "gpus", required_argument, NULL, 'G' },
+	{ "launcher", required_argument, NULL, 'L' },
+	{ "counter", required_argument, NULL, 'c' },
+	{ "grace", required_argument, NULL, 'g' },
+	{ "patience", required_argument, NULL, 'p' },
+	{ "within", required_argument, NULL, 'w' },
+	{ "orphan", required_argument, NULL, 'W' },
+	{ "width", required_argument, NULL, 't' },
+	{ "max-queued", required_argument, NULL, 'm' },
+	{ "order", required_argument, NULL, 'o' },
+	{ "journal", required_argument, NULL, 'J' },
+	{ "resume", required_argument, NULL, 'R' },
+	{ "once", no_argument, NULL, 'O' },
+	{ "fast", no_argument, NULL, 'F' },
+	{ "preload", required_argument, NULL, 'I' },
+	{ "take-over", no_argument, NULL, 'T' },
+	{ 0 },
+};
+
 static void take_option(struct up *u, char **argv, int option, const char *value)
 {
 	switch (option) {
@@ -138,39 +166,12 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 	case 'o':
 		check_order(value);
 		up_add(u, "-o", value); break;
-	default: die_option(argv, option);
+	default: die_option(argv, option, options);
 	}
 }
 
 void up_take_options(struct up *u, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "nodes", required_argument, NULL, 'N' },
-		{ "nodelist", required_argument, NULL, 'A' },
-		{ "local", optional_argument, NULL, 'l' },
-		{ "dvms", required_argument, NULL, 'D' },
-		{ "dvm-nodes", required_argument, NULL, 'M' },
-		{ "share", no_argument, NULL, 'S' },
-		{ "name", required_argument, NULL, 'n' },
-		{ "slots", required_argument, NULL, 's' },
-		{ "gpus", required_argument, NULL, 'G' },
-		{ "launcher", required_argument, NULL, 'L' },
-		{ "counter", required_argument, NULL, 'c' },
-		{ "grace", required_argument, NULL, 'g' },
-		{ "patience", required_argument, NULL, 'p' },
-		{ "within", required_argument, NULL, 'w' },
-		{ "orphan", required_argument, NULL, 'W' },
-		{ "width", required_argument, NULL, 't' },
-		{ "max-queued", required_argument, NULL, 'm' },
-		{ "order", required_argument, NULL, 'o' },
-		{ "journal", required_argument, NULL, 'J' },
-		{ "resume", required_argument, NULL, 'R' },
-		{ "once", no_argument, NULL, 'O' },
-		{ "fast", no_argument, NULL, 'F' },
-		{ "preload", required_argument, NULL, 'I' },
-		{ "take-over", no_argument, NULL, 'T' },
-		{ 0 },
-	};
 	int option;
 
 	opterr = 0;

@@ -44,7 +44,7 @@ static const struct {
 	{ "libensemble", "-w node-1,node-2 --ntasks 8 --nodes 2 --ntasks-per-node 4 --gpus-per-task 1 --exact x",
 	  "run --ranks=8 --nodes=2 --per-node=4 --gpus=1 --nodelist=node-1,node-2 -- x" },
 	{ "letters", "-n4 -N2 -c1 -w n[1-2] -Kx x", "" },
-	{ "letters", "-n4 -N2 -c1 -wn[1-2] -K x", "run --ranks=4 --nodes=2 --cores=1 --nodelist=n1,n2 -- x" },
+	{ "letters", "-n4 -N2 -c1 -wn[1-2] -K x", "run --ranks=4 --nodes=2 --cores=1 --nodelist=n[1-2] -- x" },
 	{ "nodes", "--nodes=2 --ntasks-per-node=3 -- x", "run --ranks=6 --nodes=2 --per-node=3 -- x" },
 	{ "no PMI", "-n1 --mpi=none x -n 3", "run --ranks=1 -- x -n 3" },
 };
