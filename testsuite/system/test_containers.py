@@ -7,9 +7,11 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
+from container import make_root
 from harness import Cluster
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -124,6 +126,53 @@ def test_program_starts_with_what_the_hook_of_enroot_passes_on(
     hook = TOP / "contrib/packaging/enroot/51-slurm-pmi2x.sh"
     result = srun("-N2", "-n4", HERE / "programs/enroot-start", hook, program,
                   env={"PMI2X_PMIX": pmix}).ok()
+    assert result.stdout.startswith("size 4 "), result
+
+
+# ---- podman ----
+
+
+@pytest.fixture
+def podman():
+    """The directory of a podman that can run a container on this machine."""
+    if not shutil.which("podman") or not shutil.which("runc"):
+        pytest.skip("podman or runc is not there")
+    if os.getuid():
+        pytest.skip("tried as root only")
+    # Its path is short: podman wants less than 50 characters.
+    with tempfile.TemporaryDirectory(prefix="pod", dir="/tmp") as directory:
+        path = pathlib.Path(directory)
+        true = pathlib.Path(shutil.which("true"))
+        make_root(path / "root", true, [])
+        run = subprocess.run(
+            [HERE / "programs/podman-start", path, path / "root", true],
+            env={**os.environ, "PMI_FD": "0", "SLURM_PROCID": "0"},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if run.returncode:
+            pytest.skip(f"podman runs no container here: {run.stderr.splitlines()[-1:]}")
+        yield path
+
+
+@pytest.mark.wide
+@pytest.mark.plain("tried on plain nodes only")
+@pytest.mark.parametrize("library", ["mpich", "openmpi"])
+def test_program_starts_in_podman(srun, prefix, kind, compile_program, podman, library):
+    """One container for each rank, whose root has nothing of the node. Ranks of a node
+    share its /dev/shm."""
+    if kind != "pmi2x":
+        pytest.skip("compared with nothing")
+    trees = []
+    if library == "openmpi":
+        if not (prefix / "libexec/pmi2x/pmi2x-pmixd").exists():
+            pytest.skip("no PMIx server")
+        link = subprocess.check_output(["mpicc.openmpi", "--showme:libdirs"], text=True)
+        place = pathlib.Path(link.split()[0]).parent
+        trees = [place, "/etc/openmpi", "/usr/share/openmpi"]
+    program = compile_program(HELLO, f"mpicc.{library}")
+    make_root(podman / library, program, trees)
+    argv = [HERE / "programs/podman-start", podman, podman / library, program]
+    step = ["-N2", "-n4", "--ntasks-per-node=2"]
+    result = srun(*step, *argv, env={"PMI2X_PMIX": "early"}).ok()
     assert result.stdout.startswith("size 4 "), result
 
 
