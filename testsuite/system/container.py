@@ -28,16 +28,16 @@ def inside(root, path):
     return root / str(path).lstrip("/")
 
 
-def make_root(root, program, trees):
-    """Make a root directory with a program, directories and the libraries that it
-    loads. Returns the command that runs a program in it."""
+def make_root(root, program, trees, more=()):
+    """Make a root directory with a program, directories, further programs and the
+    libraries that they load. Returns the command that runs the program in it."""
     for name in ("dev", "etc", "proc", "sys", "tmp"):
         (root / name).mkdir(parents=True)
-    files = [program]
+    files = [program, *more]
     for tree in trees:
         shutil.copytree(tree, inside(root, tree), ignore=LEFT_OUT, dirs_exist_ok=True)
         files += pathlib.Path(tree).rglob("*.so*")
-    for path in [program, *libraries_of(files)]:
+    for path in [program, *more, *libraries_of(files)]:
         inside(root, path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, inside(root, path))
     enter = root / "enter"

@@ -129,6 +129,21 @@ def test_program_starts_with_what_the_hook_of_enroot_passes_on(
     assert result.stdout.startswith("size 4 "), result
 
 
+def test_hook_of_enroot_leaves_the_variables_of_ranks_to_pyxis(tmp_path):
+    """pyxis would set those of the rank that starts the container in all of the node."""
+    environ, mounts = tmp_path / "environ", tmp_path / "mounts"
+    environ.write_text("PMI_RANK=1\nPMI_SIZE=4\n")
+    server = tmp_path / "server"
+    server.mkdir()
+    run = {"SLURM_MPI_TYPE": "pmi2x", "SLURM_STEP_ID": "0", "PYXIS_RUNTIME_PATH": "/run/pyxis"}
+    run |= {"PMI_RANK": "1", "PMI_SIZE": "4", "PMIX_SERVER_TMPDIR": str(server)}
+    run |= {"ENROOT_ENVIRON": str(environ), "ENROOT_MOUNTS": str(mounts)}
+    hook = TOP / "contrib/packaging/enroot/51-slurm-pmi2x.sh"
+    subprocess.run(["bash", hook], env={"PATH": os.environ["PATH"], **run}, check=True)
+    assert environ.read_text() == "PMI_SIZE=4\n"
+    assert mounts.read_text().startswith(f"{server} ")
+
+
 # ---- podman ----
 
 

@@ -17,11 +17,17 @@ pass_on() # VARIABLE...
 	done
 }
 
-pass_on $(compgen -e PMI_) $(compgen -e PMIX_) PMI2X_SYNC MPIR_CVAR_PMI_VERSION OMPI_MCA_reachable
+if [ -z "${PYXIS_RUNTIME_PATH-}" ]; then
+	pass_on $(compgen -e PMI_) $(compgen -e PMIX_) PMI2X_SYNC MPIR_CVAR_PMI_VERSION OMPI_MCA_reachable
+else
+	# pyxis starts one container for all ranks of a node, and sets in each of them what is in
+	# the environment of that one. 50-slurm-pmi.sh has put a rank there.
+	sed -i '/^PMI_RANK=/d' "$ENROOT_ENVIRON"
+fi
 # The directory is there if pmi2x-pmixd runs already (Pmi2xPmix=early). Without it clients
 # ask the server.
 if [ -d "${PMIX_SERVER_TMPDIR-}" ]; then
-	pass_on OMPI_MCA_btl_vader_backing_directory
+	[ -n "${PYXIS_RUNTIME_PATH-}" ] || pass_on OMPI_MCA_btl_vader_backing_directory
 	printf '%s x-create=dir,bind,rw,nosuid,noexec,nodev,private,nofail\n' \
 		"$PMIX_SERVER_TMPDIR" >>"$ENROOT_MOUNTS"
 fi
