@@ -102,6 +102,9 @@ bench-inst: all $(bench_plugin)
 	test -z "$(bench_plugin)" || \
 		cp contrib/bench/.libs/mpi_pmi2x.so "$(bench_inst)$(slurm_plugindir)"
 
+# A program of MPI and OpenMP for doc/lend.md, which users and make check-lend compile.
+EXTRA_DIST += contrib/bench/lend-cg.c
+
 # What doc/measurements.md and doc/performance.md show, in hours; and the plot of the README.
 EXTRA_DIST += contrib/bench/front-plot contrib/bench/measure
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Measures PMI2X_LEND=on with MPICH and its mpiexec, without Slurm. LEND_FLAGS adds options.
+# Measures PMI2X_LEND=on with mpiexec, without Slurm. LEND_FLAGS adds options. MINIFE and DLB are
+# directories of a miniFE.x with MPICH and of DLB, which are then measured, too.
 EXTRA_DIST += testsuite/lend/check-lend testsuite/lend/launch.c testsuite/lend/latency.c \
-	testsuite/lend/work.c
+	testsuite/lend/times.c testsuite/lend/times.h testsuite/lend/work.c \
+	testsuite/lend/work.F90
 
 LEND_FLAGS =
 .PHONY: check-lend
 check-lend: libpmi2x-lend.la
 	$(srcdir)/testsuite/lend/check-lend --source=$(srcdir) \
-		--library=$(abs_builddir)/.libs/libpmi2x-lend.so $(LEND_FLAGS)
+		--library=$(abs_builddir)/.libs/libpmi2x-lend.so \
+		$(if $(MINIFE),--minife=$(MINIFE)) $(if $(DLB),--dlb=$(DLB)) $(LEND_FLAGS)

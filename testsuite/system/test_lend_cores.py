@@ -37,9 +37,9 @@ def any_lender(compile_program, any_mpi):
     return compile_program("programs/mpi-lend.c", f"mpicc.{any_mpi}", "-fopenmp")
 
 
-def run(cluster, program, case, **env):
+def run(cluster, program, *arguments, **env):
     """Two ranks on a node, each bound to the core of its number."""
-    command = ["sh", "-c", BIND, program, case]
+    command = ["sh", "-c", BIND, program, *arguments]
     return cluster.srun("-N1", "-n2", *command, env={**ON, **env})
 
 
@@ -111,6 +111,19 @@ def test_summary_says_what_was_lent_and_used(cluster, any_lender):
     assert 0 < second[lent] <= second[idle] + second[late] + 0.02, result
     assert abs(first[used] - second[lent]) <= 0.02 and not second[used], result
     assert abs(everything[used] - first[used]) <= 0.02, result
+
+
+def test_lend_cg_prints_its_times(cluster, compile_program):
+    program = compile_program("../../contrib/bench/lend-cg.c", "mpicc.mpich", "-fopenmp", "-lm")
+    result = run(cluster, program, "--size=24", "--imbalance=25", "--iterations=60").ok()
+    names = [line.split(":")[0] for line in result.lines]
+    assert names == ["Iterations", "Residual", "Total Time", "CG Time", "MATVEC Time",
+                     "DOT Time", "WAXPBY Time"]  # fmt: skip
+    assert float(result.lines[1].split()[1]) < 1e-6, result
+    for option, reason in (("--size=1", "rank 1 has no plane"), ("--size=x", "--size=x is not a whole number"),
+                           ("more", "more is not an option")):  # fmt: skip
+        wrong = cluster.srun("-N1", "-n2", program, option).failed()
+        assert wrong.stderr.count(f"lend-cg: {reason}") == 1, wrong
 
 
 def test_factor_is_threads_for_each_core(cluster, lender):
