@@ -117,6 +117,15 @@ def test_rank_that_fails_ends_the_waits_of_others_by_name(srun, raw, env):
     assert result.code == 5, result
 
 
+def test_rank_that_fails_ends_the_waits_of_nodes_other_than_the_first(srun, raw, tmp_path):
+    """With tree, no rank of the first node has connected."""
+    os.mkfifo(tmp_path / "gate")
+    argv = [*raw("tcpstore", "1.13", "apart"), tmp_path / "gate"]
+    result = srun("-N4", "--ntasks-per-node=2", *argv, env=TREE).failed()
+    result.says("rank 7 (node n4) exited with exit code 5, and other ranks use the TCPStore")
+    assert result.code == 5, result
+
+
 def test_ranks_are_named_for_a_key_that_is_missing(cluster, raw, prefix, tmp_path):
     """By pmi2x why: rank 0 computes, rank 3 has never connected, and the others wait."""
     os.mkfifo(tmp_path / "gate")

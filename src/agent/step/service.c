@@ -438,7 +438,7 @@ int service_begin(struct service *s, struct peers *peers)
 	rc = rc ? rc : pmix_link_open(s);
 	rc = rc ? rc : sync_door_open(s);
 	rc = rc ? rc : torch_door_open(s);
-	rc = rc ? rc : torch_tree_open(s, torch_door_rank_failed);
+	rc = rc ? rc : torch_tree_open(s, torch_door_rank_failed, torch_door_used);
 	return rc ? rc : service_status_open(s);
 }
 

@@ -58,7 +58,8 @@ struct torch_door {
 	uint64_t rest_ms; /* before the next look: it may be long */
 	uint32_t count, most;
 	uint32_t refused, closed, full;
-	bool used;      /* a client has connected */
+	bool told_used; /* the first node knows that a client has connected here */
+	bool used;      /* on the first node: a client has connected to any node */
 	bool step_ends;
 	int code;       /* for srun, if the step ends */
 	char failure[NODE_WHY_MAX]; /* of a rank; or "" */
@@ -379,6 +380,14 @@ static void on_drained(void *arg)
 
 /* ---- connections ---- */
 
+static void tell_used(struct torch_door *d)
+{
+	if (d->told_used)
+		return;
+	d->told_used = true;
+	torch_tree_used(d->service);
+}
+
 static void admit(struct torch_door *d, int fd)
 {
 	static const struct stream_limits limits = { .queue = UNREAD_MAX, .pause = PAUSE_BYTES };
@@ -403,8 +412,7 @@ static void admit(struct torch_door *d, int fd)
 	} else if (!stream_open(&c->stream, loop_uv(s->node->loop), fd, &limits, &ops, c)) {
 		DL_APPEND(d->clients, c);
 		d->count++;
-		d->used = true;
-		look_soon(d);
+		tell_used(d);
 		return;
 	}
 	store_client_close(c->store);
@@ -483,6 +491,17 @@ void torch_door_rank_failed(struct service *s, const char *why, int code)
 		return;
 	d->code = code;
 	snprintf(d->failure, sizeof(d->failure), "%s", why);
+	look_soon(d);
+}
+
+/* May be called by the store. */
+void torch_door_used(struct service *s)
+{
+	struct torch_door *d = s->torch;
+
+	if (!d || !d->listener)
+		return;
+	d->used = true;
 	look_soon(d);
 }
 

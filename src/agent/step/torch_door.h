@@ -15,6 +15,8 @@ void torch_door_free(struct service *s);
 
 /* A rank of the step has failed. If PyTorch uses the store, now or later, the step ends. */
 void torch_door_rank_failed(struct service *s, const char *why, int code);
+/* On the first node: a client has connected, here or at the door of another node. */
+void torch_door_used(struct service *s);
 /*
  * A rank of this node, which may not be the first, has ended. Others may wait in the
  * TCPStore for what it was to set.

@@ -12,13 +12,16 @@
 #define FAILED_MAX (NODE_WHY_MAX + 16) /* bytes of a code and a reason */
 
 /* Tokens of requests, by key. */
-enum topic { TOPIC_PORTS, TOPIC_FAILED };
+enum topic { TOPIC_PORTS, TOPIC_FAILED, TOPIC_USED };
 
-static const char *const keys[] = { [TOPIC_PORTS] = "ports", [TOPIC_FAILED] = "failed" };
+static const char *const keys[] = {
+	[TOPIC_PORTS] = "ports", [TOPIC_FAILED] = "failed", [TOPIC_USED] = "used",
+};
 
 struct torch_tree {
 	struct service *service;
 	torch_failed_fn *failed;
+	torch_used_fn *used;
 	struct store_client *client;
 	bool waits; /* for the ports */
 };
@@ -86,8 +89,10 @@ static void on_answer(void *arg, uint64_t topic, const struct store_answer *a)
 	snprintf(text, sizeof(text), "%.*s", (int)value->len, value->data);
 	if (topic == TOPIC_PORTS)
 		take_ports(t, text);
-	else
+	else if (topic == TOPIC_FAILED)
 		take_failed(t, text);
+	else
+		t->used(t->service);
 }
 
 /* ---- out ---- */
@@ -116,6 +121,16 @@ bool torch_tree_waits(const struct service *s)
 	return s->torch_tree && s->torch_tree->waits;
 }
 
+void torch_tree_used(struct service *s)
+{
+	const struct torch_tree *t = s->torch_tree;
+
+	if (t && !s->step->position)
+		t->used(s);
+	else if (t)
+		ask(t, STORE_SET, TOPIC_USED, "1");
+}
+
 void torch_tree_rank_failed(struct service *s, const char *why, int code)
 {
 	const struct torch_tree *t = s->torch_tree;
@@ -142,10 +157,11 @@ static void begin(struct torch_tree *t)
 	if (layout_nodes(s->step->layout) > 1) {
 		tell_ports(t);
 		ask(t, STORE_FETCH, TOPIC_FAILED, "");
+		ask(t, STORE_FETCH, TOPIC_USED, "");
 	}
 }
 
-int torch_tree_open(struct service *s, torch_failed_fn *failed)
+int torch_tree_open(struct service *s, torch_failed_fn *failed, torch_used_fn *used)
 {
 	static const struct store_client_ops ops = { .answer = on_answer };
 	const struct agent_options *o = s->node->options;
@@ -159,6 +175,7 @@ int torch_tree_open(struct service *s, torch_failed_fn *failed)
 		return -ENOMEM;
 	t->service = s;
 	t->failed = failed;
+	t->used = used;
 	t->client = store_client_open(s->store, STORE_AGENT, &ops, t);
 	if (!t->client)
 		return -ENOMEM;

@@ -7,6 +7,7 @@ Arguments: a release, 1.13 or 2.6; what to do:
   mixed     both releases on one connection: it is closed
   big       more than a value may have: the connection is closed
   fails     the last rank fails while the others wait for its key: the step ends
+  apart     as fails, but ranks of the first node never connect: they open a file, the third argument
   late      rank 0 opens a file, the third argument, before it sets what the others wait for
   unknown   a query that no release has, on 256 connections
   stranger  a connection, which is to be closed at once
@@ -19,6 +20,7 @@ import sys
 import time
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+LOCAL_SIZE = int(os.environ["LOCAL_WORLD_SIZE"])
 OLD = {"SET": 0, "COMPARE_SET": 1, "GET": 2, "ADD": 3, "WAIT": 5, "GETNUMKEYS": 6, "DELETE_KEY": 8}
 NEW = {"SET": 1, "COMPARE_SET": 2, "GET": 3, "ADD": 4, "CHECK": 5, "WAIT": 6, "GETNUMKEYS": 7,
        "DELETE_KEY": 8, "APPEND": 9, "MULTI_GET": 10, "MULTI_SET": 11, "CANCEL_WAIT": 12, "PING": 13}
@@ -206,6 +208,14 @@ def do_fails(store):
     store.wait(b"never")
 
 
+def do_apart(store):
+    if RANK == SIZE - 1:
+        store.wait(*(key(b"here", rank) for rank in range(LOCAL_SIZE, SIZE - 1)))
+        sys.exit(5)
+    store.set(key(b"here"), b"")
+    store.wait(b"never")
+
+
 def do_late(store):
     if RANK == 0:
         with open(sys.argv[3]) as gate:
@@ -227,6 +237,8 @@ def do_stranger(store):
     closed(store)
 
 
+if sys.argv[2] == "apart" and os.environ["GROUP_RANK"] == "0":
+    open(sys.argv[3]).close()
 if sys.argv[2] == "stranger" and RANK == 0 and os.getuid() == 0:
     os.setresgid(1, 1, 1)
     os.setresuid(1, 1, 1)

@@ -21,7 +21,7 @@ struct bed {
 	struct node node[NODES];
 	struct service service[NODES];
 	uint16_t ports[NODES][TORCH_PORTS]; /* that the host has been told */
-	unsigned told[NODES], failed;
+	unsigned told[NODES], failed, used;
 	char why[NODE_WHY_MAX];
 	int code;
 };
@@ -42,6 +42,12 @@ static void on_failed(struct service *s, const char *why, int code)
 	bed.failed++;
 	bed.code = code;
 	snprintf(bed.why, sizeof(bed.why), "%s", why);
+}
+
+static void on_used(struct service *s)
+{
+	assert_ptr_equal(s, &bed.service[0]);
+	bed.used++;
 }
 
 static void set_up_node(uint32_t i)
@@ -77,7 +83,7 @@ static void set_up(uint32_t nodes)
 
 static void open_node(uint32_t i)
 {
-	assert_int_equal(torch_tree_open(&bed.service[i], on_failed), 0);
+	assert_int_equal(torch_tree_open(&bed.service[i], on_failed, on_used), 0);
 }
 
 static void tear_down(void)
@@ -167,6 +173,26 @@ TEST(failure_on_the_first_node_needs_no_store)
 	torch_tree_rank_failed(&bed.service[0], "rank 0 failed", 9);
 	assert_int_equal(bed.failed, 1);
 	assert_int_equal(bed.code, 9);
+	tear_down();
+}
+
+TEST(client_on_another_node_reaches_the_first)
+{
+	set_up(NODES);
+	open_node(1);
+	torch_tree_used(&bed.service[1]);
+	assert_int_equal(bed.used, 0);
+	open_node(0);
+	assert_int_equal(bed.used, 1);
+	tear_down();
+}
+
+TEST(client_on_the_first_node_needs_no_store)
+{
+	set_up(1);
+	open_node(0);
+	torch_tree_used(&bed.service[0]);
+	assert_int_equal(bed.used, 1);
 	tear_down();
 }
 
