@@ -67,6 +67,7 @@ struct srun_status {
 	struct stalls stalls;      /* waits found in the nodes' status */
 	struct stalls later;       /* ... the next one: its answers are older */
 	struct reported reported[COLL_KINDS];
+	uint32_t key_age_s; /* of the last report of a wait for a key; 0: none */
 	struct tool *tools;
 	unsigned ntools;
 };

@@ -96,6 +96,20 @@ static void report(struct srun_server *h, const struct stalled *what)
 			 step_status_text(h->status.asked, what, text));
 }
 
+/* An age that is less than that of the last report is one of another wait. */
+static void report_key(struct srun_server *h)
+{
+	char text[STATUS_TEXT_MAX];
+	uint32_t age_s, last = h->status.key_age_s;
+
+	if (!step_status_key(h->status.asked, text, &age_s) ||
+	    (age_s >= last && last && !GROWS(age_s, last)))
+		return;
+	h->status.key_age_s = age_s;
+	if (!h->aborted)
+		log_info(h->log, "%s", text);
+}
+
 /* Make a collective fail; `reason` comes first in the text for the user. */
 static void give_up(struct srun_server *h, const struct stalled *what, const char *reason)
 {
@@ -124,6 +138,8 @@ static void tell_stalls(struct srun_server *h)
 		else if (!limit)
 			report(h, &what);
 	}
+	if (h->status.stalls.any)
+		report_key(h);
 	if (h->status.stalls.any && step_status_crossed(h->status.asked, &what))
 		give_up(h, &what, "ranks in PMI and ranks in PMIx wait for each other,");
 }

@@ -9,6 +9,7 @@
 #include "agent/step/control_path.h"
 #include "agent/step/ranks.h"
 #include "agent/step/srun_link.h"
+#include "agent/step/store_status.h"
 #include "agent/stopped.h"
 #include "libpmi/status.h"
 #include "libstore/store.h"
@@ -75,15 +76,6 @@ static uint64_t progress_of(const struct service *s)
 	return pmi_server_ended(s->server) + store_oldest_wait(s->store);
 }
 
-/* A wait of MPI or, where none has a line of its own, of the store. */
-static void describe_wait(struct service *s, unsigned seconds, char text[PMI_WAIT_TEXT_MAX])
-{
-	_Static_assert(PMI_WAIT_TEXT_MAX >= STORE_TEXT_MAX, "one text for both");
-	pmi_server_tell_wait(s->server, seconds, text);
-	if (!text[0])
-		store_tell_wait(s->store, seconds, text);
-}
-
 /* Before each wait of the loop. */
 static void on_watch(uv_prepare_t *prepare)
 {
@@ -111,6 +103,20 @@ static void on_watch(uv_prepare_t *prepare)
 		start_tick(s);
 }
 
+/*
+ * A wait of the store, where this node has words for it. srun asks all nodes, and so has better ones
+ * for a wait for a key of the step.
+ */
+static void tell_store_wait(const struct service *s, unsigned seconds, char text[PMI_WAIT_TEXT_MAX])
+{
+	struct store_key_wait key;
+
+	_Static_assert(PMI_WAIT_TEXT_MAX >= STORE_TEXT_MAX, "one text for both");
+	text[0] = '\0';
+	if (s->node->options->no_srun || !store_waits_for_key(s->store, &key))
+		store_tell_wait(s->store, seconds, text);
+}
+
 static void tell_srun(struct service *s, bool give_up)
 {
 	char text[PMI_WAIT_TEXT_MAX];
@@ -124,7 +130,7 @@ static void tell_srun(struct service *s, bool give_up)
 	if (pmi_server_waits(s->server))
 		pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
 	else
-		store_tell_wait(s->store, (unsigned)msg.code, text);
+		tell_store_wait(s, (unsigned)msg.code, text);
 	if (!text[0] && control_path_is_direct(s)) /* the parent, which knows better, is silent */
 		pmi_server_tell_own_wait(s->server, (unsigned)msg.code, text);
 	s->status->unanswered = !control_path_is_direct(s);
@@ -246,20 +252,23 @@ static int pack_links(const struct service *s, struct buf *b)
 	return rc;
 }
 
-/* In whole seconds; what has just begun is none. */
-static int pack_wait(struct service *s, struct buf *out)
+/* In whole seconds; what has just begun is none. A wait of MPI comes before one of the store. */
+static int pack_waits(struct service *s, struct buf *out)
 {
 	const struct service_status *st = s->status;
-	char text[PMI_WAIT_TEXT_MAX];
-	uint64_t ms;
+	char text[PMI_WAIT_TEXT_MAX] = "";
+	uint32_t seconds = 0;
+	bool of_mpi;
 
-	if (!st->waiting)
-		return 0;
-	ms = st->counted_ms + (is_suspended(s) ? 0 : node_now(s->node) - st->last);
-	if (ms < MS_PER_S)
-		return 0;
-	describe_wait(s, (unsigned)(ms / MS_PER_S), text);
-	return text[0] ? pack_str(out, text) : 0;
+	if (st->waiting)
+		seconds = (uint32_t)((st->counted_ms + (is_suspended(s) ? 0 :
+							node_now(s->node) - st->last)) / MS_PER_S);
+	if (seconds)
+		pmi_server_tell_wait(s->server, seconds, text);
+	of_mpi = text[0];
+	if (seconds && !of_mpi)
+		tell_store_wait(s, seconds, text);
+	return store_status_pack(s, text, !of_mpi, seconds, out);
 }
 
 int service_status_pack(struct service *s, struct buf *out)
@@ -272,7 +281,7 @@ int service_status_pack(struct service *s, struct buf *out)
 	status.age_ms = age_ms(s);
 	rc = status_pack(out, &status);
 	rc = rc ? rc : pack_links(s, out);
-	rc = rc ? rc : pack_wait(s, out);
+	rc = rc ? rc : pack_waits(s, out);
 	free(status.runs);
 	return rc;
 }

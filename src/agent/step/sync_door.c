@@ -39,6 +39,7 @@ struct sync_door {
 	struct client *clients;
 	uint32_t count, most;
 	bool told_full;
+	bool *come; /* ranks of this node that have been clients; NULL: none, or no memory */
 };
 
 static void drop(struct client *c)
@@ -97,6 +98,28 @@ static void refuse(struct client *c, const char *why)
 	stream_finish(c->stream);
 }
 
+static void note_comer(struct sync_door *d, uint32_t rank)
+{
+	const struct pmi_step *step = d->service->step;
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(step->layout, step->position, &count);
+
+	if (!d->come)
+		d->come = calloc(count, sizeof(*d->come));
+	for (uint32_t i = 0; d->come && i < count; i++)
+		d->come[i] |= ranks[i] == rank;
+}
+
+void sync_door_each_comer(const struct service *s, void (*fn)(void *arg, uint32_t rank), void *arg)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(s->step->layout, s->step->position, &count);
+
+	for (uint32_t i = 0; s->sync && s->sync->come && i < count; i++)
+		if (s->sync->come[i])
+			fn(arg, ranks[i]);
+}
+
 static int on_hello(struct client *c, const struct store_msg *m)
 {
 	static const struct store_client_ops ops = { .answer = on_answer };
@@ -119,6 +142,7 @@ static int on_hello(struct client *c, const struct store_msg *m)
 	c->store = store_client_open(s->store, STORE_SYNC, &ops, c);
 	if (!c->store)
 		return -ENOMEM;
+	note_comer(c->door, c->rank);
 	send_answer(c, 0, &welcome);
 	return 0;
 }
@@ -305,5 +329,7 @@ void sync_door_close(struct service *s)
 
 void sync_door_free(struct service *s)
 {
+	if (s->sync)
+		free(s->sync->come);
 	free(s->sync);
 }

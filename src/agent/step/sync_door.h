@@ -9,5 +9,7 @@
 
 /* Serve the sockets in sync_fds, if there are any. 0 or a negative errno. */
 int sync_door_open(struct service *s);
+/* Call for each rank of this node that has ever been a client. */
+void sync_door_each_comer(const struct service *s, void (*fn)(void *arg, uint32_t rank), void *arg);
 void sync_door_close(struct service *s);
 void sync_door_free(struct service *s);

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "agent/step/control_path.h"
+#include "agent/step/store_failure.h"
 #include "agent/step/torch_peers.h"
 #include "agent/step/torch_tree.h"
 #include "libio/clock.h"
@@ -49,6 +50,7 @@ struct torch_door {
 	struct service *service;
 	struct listener *listener;
 	struct torch_client *clients;
+	uint16_t port;
 	struct torch_client *due; /* have been answered, and may have sent more */
 	uv_timer_t soon;
 	/* Connections that have been accepted, until it is known who has made them. */
@@ -316,6 +318,7 @@ static void on_soon(uv_timer_t *timer)
 {
 	struct torch_door *d = timer->data;
 	struct torch_client *c;
+	char why[NODE_WHY_MAX];
 
 	while ((c = d->due)) {
 		forget_due(c);
@@ -324,7 +327,8 @@ static void on_soon(uv_timer_t *timer)
 	if (!d->used || !d->failure[0] || d->step_ends)
 		return;
 	d->step_ends = true;
-	control_path_end_step(d->service, d->failure, d->code);
+	store_failure_explain(d->service, d->failure, why);
+	control_path_end_step(d->service, why, d->code);
 }
 
 static void look_soon(struct torch_door *d)
@@ -519,6 +523,20 @@ void torch_door_rank_ended(struct service *s, uint32_t rank, const struct pmi_ex
 	torch_tree_rank_failed(s, why, cause_exit_code(how));
 }
 
+/* ---- for people ---- */
+
+uint16_t torch_door_port(const struct service *s)
+{
+	return s->torch->listener ? s->torch->port : 0;
+}
+
+bool torch_door_origin(const void *client, uint32_t *position, uint16_t *port)
+{
+	const struct torch_client *c = client;
+
+	return torch_peers_origin(c->door->service->node, stream_fd(c->stream), position, port);
+}
+
 /* ---- life ---- */
 
 int torch_door_open(struct service *s)
@@ -535,6 +553,7 @@ int torch_door_open(struct service *s)
 	s->torch_fd = -1;
 	d->service = s;
 	d->most = fd_at_most_half(CLIENTS_MAX);
+	d->port = torch_peers_port(fd);
 	rc = uv_timer_init(loop_uv(s->node->loop), &d->soon);
 	d->soon.data = d;
 	if (!rc)

@@ -13,6 +13,11 @@ int torch_door_open(struct service *s);
 void torch_door_close(struct service *s);
 void torch_door_free(struct service *s);
 
+/* The port of the door; 0: it is closed. */
+uint16_t torch_door_port(const struct service *s);
+/* Where a client, by its argument in the store, comes from. False: it has ended. */
+bool torch_door_origin(const void *client, uint32_t *position, uint16_t *port);
+
 /* A rank of the step has failed. If PyTorch uses the store, now or later, the step ends. */
 void torch_door_rank_failed(struct service *s, const char *why, int code);
 /* On the first node: a client has connected, here or at the door of another node. */

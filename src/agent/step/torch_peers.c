@@ -47,6 +47,15 @@ static bool ends_of(int fd, struct endpoint *own, struct endpoint *peer)
 	       endpoint_of(&here, own) && endpoint_of(&there, peer);
 }
 
+uint16_t torch_peers_port(int fd)
+{
+	struct sockaddr_storage here = { 0 };
+	socklen_t len = sizeof(here);
+	struct endpoint own;
+
+	return !getsockname(fd, (struct sockaddr *)&here, &len) && endpoint_of(&here, &own) ? own.port : 0;
+}
+
 static void name_of(const struct endpoint *e, char name[NODE_WHY_MAX])
 {
 	if (IN6_IS_ADDR_V4MAPPED(&e->ip))
@@ -155,14 +164,45 @@ static uint32_t find_in(const char *path, struct sought *list, uint32_t count)
 
 /* ---- who may ---- */
 
-static bool is_of_step(const struct node *n, const struct endpoint *peer)
+/* The node of the step that has the address; NULL: none has. */
+static const struct known_address *node_at(const struct node *n, const struct endpoint *peer)
 {
 	struct endpoint node;
 
 	for (uint32_t i = 0; i < n->nknown; i++)
 		if (endpoint_of(&n->known[i].addr, &node) && same_ip(&node, peer))
+			return &n->known[i];
+	return NULL;
+}
+
+static bool position_of(const struct node *n, uint32_t node_id, uint32_t *position)
+{
+	for (uint32_t i = 0; i < layout_nodes(n->layout); i++) {
+		*position = i;
+		if (layout_node_id(n->layout, i) == node_id)
 			return true;
+	}
 	return false;
+}
+
+static bool is_here(const struct endpoint *own, const struct endpoint *peer)
+{
+	return is_loopback(peer) || same_ip(own, peer);
+}
+
+bool torch_peers_origin(const struct node *n, int fd, uint32_t *position, uint16_t *port)
+{
+	const struct known_address *node;
+	struct endpoint own, peer;
+
+	if (!ends_of(fd, &own, &peer))
+		return false;
+	*port = peer.port;
+	*position = n->self.position;
+	if (is_here(&own, &peer))
+		return true;
+	node = node_at(n, &peer);
+	return node && position_of(n, node->node_id, position);
 }
 
 /* True: it is on this node, and to be sought. */
@@ -174,9 +214,9 @@ static bool look_at(const struct node *n, struct torch_peer_of *p, struct sought
 	if (!ends_of(p->fd, &s->here, &s->there))
 		return false;
 	name_of(&s->there, p->name);
-	if (is_loopback(&s->there) || same_ip(&s->here, &s->there))
+	if (is_here(&s->here, &s->there))
 		return true;
-	p->peer = is_of_step(n, &s->there) ? TORCH_PEER_MAY : TORCH_PEER_OTHER_HOST;
+	p->peer = node_at(n, &s->there) ? TORCH_PEER_MAY : TORCH_PEER_OTHER_HOST;
 	return false;
 }
 

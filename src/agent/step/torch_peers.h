@@ -24,6 +24,13 @@ struct torch_peer_of {
 };
 
 /*
+ * The node of the step that a connection comes from, and its port there. False: it has ended, or
+ * comes from elsewhere.
+ */
+bool torch_peers_origin(const struct node *n, int fd, uint32_t *position, uint16_t *port);
+/* The port of a socket; 0: none. */
+uint16_t torch_peers_port(int fd);
+/*
  * Find out who has made up to TORCH_PEERS_MAX connections. All that come from this node together cost
  * one reading of the kernel's list of sockets, which has a line for each connection of the node.
  */

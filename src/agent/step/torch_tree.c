@@ -24,6 +24,7 @@ struct torch_tree {
 	torch_used_fn *used;
 	struct store_client *client;
 	bool waits; /* for the ports */
+	uint16_t port; /* of the store on the first node; 0: unknown */
 };
 
 /* ---- in ---- */
@@ -33,6 +34,7 @@ static void report_ports(struct torch_tree *t, const uint16_t ports[TORCH_PORTS]
 	const struct agent_host *host = t->service->node->host;
 
 	t->waits = false;
+	t->port = ports[TORCH_PORT_STORE];
 	if (host->torch_ports_known)
 		host->torch_ports_known(host->arg, ports);
 }
@@ -119,6 +121,11 @@ static void tell_ports(const struct torch_tree *t)
 bool torch_tree_waits(const struct service *s)
 {
 	return s->torch_tree && s->torch_tree->waits;
+}
+
+uint16_t torch_tree_port(const struct service *s)
+{
+	return s->torch_tree ? s->torch_tree->port : 0;
 }
 
 void torch_tree_used(struct service *s)

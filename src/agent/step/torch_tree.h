@@ -20,6 +20,8 @@ void torch_tree_free(struct service *s);
 
 /* This node waits for others. */
 bool torch_tree_waits(const struct service *s);
+/* The port of the first node's TCPStore; 0: unknown. */
+uint16_t torch_tree_port(const struct service *s);
 /* Tell the first node that a client has connected here. */
 void torch_tree_used(struct service *s);
 /* Tell the first node. */

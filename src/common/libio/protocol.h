@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#define PROTOCOL_VERSION 12
+#define PROTOCOL_VERSION 13
 
 /* "pmi2x build B protocol N", for whoever has the file only. */
 extern const char protocol_mark[];

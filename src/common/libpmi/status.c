@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "libpmi/control.h"
+#include "libpmi/status_private.h"
 #include "libutil/coder.h"
 
 #define RUN_BYTES (4 + 4 + 1 + 1 + 4 * COLL_KINDS)
 #define LINK_BYTES (4 + 1 + 1 + 8)
 #define RUNS_SHOWN 16  /* of ranks, in a text */
-#define NODES_SHOWN 8
 
 /* ---- a node ---- */
 
@@ -76,16 +76,22 @@ int status_pack_link(struct buf *b, uint32_t position, bool is_parent,
 	return rc ? rc : pack_u64(b, queued);
 }
 
-/* Malloc'ed; NULL: it is none, or there is no memory. */
-static char *unpack_text(struct cursor *c)
+int status_pack_waits(struct buf *b, const struct node_status *n)
 {
-	size_t len;
-	const char *text = unpack_bytes(c, STATUS_TEXT_MAX - 1, &len);
-	char *copy = text ? strndup(text, len) : NULL;
+	struct coder c = { .out = b };
 
-	if (copy)
-		control_printable(copy);
-	return copy;
+	if (n->wait || n->keys.key || n->keys.ncomers)
+		status_code_waits(&c, (struct node_status *)n);
+	return c.rc;
+}
+
+void status_free(struct node_status *n)
+{
+	free(n->runs);
+	free(n->wait);
+	free(n->keys.key);
+	free(n->keys.waiters);
+	free(n->keys.comers);
 }
 
 int status_unpack(const void *data, size_t len, struct node_status *n)
@@ -93,31 +99,20 @@ int status_unpack(const void *data, size_t len, struct node_status *n)
 	struct coder c = { .out = NULL };
 	uint32_t links;
 
+	*n = (struct node_status){ .runs = NULL };
 	cursor_init(&c.in, data, len);
 	code_status(&c, n);
-	if (c.rc)
-		return c.rc;
 	code_count(&c, &links, STATUS_LINKS_MAX, LINK_BYTES);
 	unpack_raw(&c.in, LINK_BYTES * links);
-	n->wait = cursor_left(&c.in) ? unpack_text(&c.in) : NULL;
+	if (cursor_left(&c.in))
+		status_code_waits(&c, n);
 	c.rc = coder_end(&c);
-	if (c.rc) {
-		free(n->runs);
-		free(n->wait);
-	}
+	if (c.rc)
+		status_free(n);
 	return c.rc;
 }
 
 /* ---- the step ---- */
-
-struct step_status {
-	uint32_t nodes;
-	uint32_t answered;
-	status_name_fn name;
-	void *arg;
-	struct node_status *all; /* by position; without runs: not answered */
-	struct buf packed;       /* position and bytes of each, for tools */
-};
 
 int step_status_create(struct step_status **out, uint32_t nodes,
 		       status_name_fn name, void *arg)
@@ -146,10 +141,8 @@ void step_status_destroy(struct step_status *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->nodes; i++) {
-		free(s->all[i].runs);
-		free(s->all[i].wait);
-	}
+	for (uint32_t i = 0; i < s->nodes; i++)
+		status_free(&s->all[i]);
 	free(s->all);
 	buf_free(&s->packed);
 	free(s);
@@ -182,8 +175,7 @@ int step_status_add(struct step_status *s, uint32_t position, const void *data,
 		return rc;
 	rc = keep_packed(&s->packed, position, data, len);
 	if (rc) {
-		free(n.runs);
-		free(n.wait);
+		status_free(&n);
 		return rc;
 	}
 	s->all[position] = n;
@@ -510,15 +502,18 @@ static int pack_waits(const struct step_status *s, struct buf *out)
 static int pack_texts(const struct step_status *s, struct buf *out)
 {
 	struct stalled what[COLL_KINDS];
-	char text[STATUS_TEXT_MAX];
-	uint32_t count = 0;
+	char text[STATUS_TEXT_MAX], key[STATUS_TEXT_MAX];
+	uint32_t count = 0, age_s;
+	bool key_waits = step_status_key(s, key, &age_s);
 	int rc;
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		count += step_status_stalled(s, kind, &what[count]);
-	rc = pack_u32(out, count + waits_shown(s));
+	rc = pack_u32(out, count + key_waits + waits_shown(s));
 	for (uint32_t i = 0; !rc && i < count; i++)
 		rc = pack_str(out, step_status_text(s, &what[i], text));
+	if (!rc && key_waits)
+		rc = pack_str(out, key);
 	return rc ? rc : pack_waits(s, out);
 }
 

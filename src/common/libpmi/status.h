@@ -40,13 +40,41 @@ struct status_run {
 	uint32_t entered[COLL_KINDS];
 };
 
+/*
+ * A client that waits for a key of the store (libstore/store.h), and a rank that has come to it. A
+ * client of pmi2x-sync has the number of its rank. A connection of PyTorch is known by the node and
+ * the port that it comes from: that node knows the rank.
+ */
+struct status_waiter {
+	uint32_t position; /* of the node */
+	uint32_t id;       /* rank, or port */
+	bool other;        /* it waits for another key */
+};
+
+#define STATUS_PORT_HIDDEN 1 /* the connections of the rank cannot be seen */
+
+struct status_comer {
+	uint32_t rank; /* of this node */
+	uint16_t port; /* of a connection to PyTorch's TCPStore; 0: it has used pmi2x-sync */
+};
+
+struct status_keys {
+	char *key;       /* that the oldest wait misses, for people; NULL: nobody waits for a key */
+	uint32_t age_s;
+	bool torch;      /* connections of PyTorch wait for the key */
+	uint32_t nwaiters, ncomers;
+	struct status_waiter *waiters;
+	struct status_comer *comers;
+};
+
 struct node_status {
 	uint32_t age_ms;   /* how long the node's ranks wait; 0: they do not */
 	uint32_t requests; /* to srun or for attributes, without an answer */
 	uint32_t ended[COLL_KINDS]; /* collectives that have ended here */
 	struct status_run *runs;
 	uint32_t nruns;
-	char *wait; /* a line about a wait that is no collective of all ranks, or NULL */
+	char *wait; /* a line about a wait that is no collective and for no key, or NULL */
+	struct status_keys keys;
 };
 
 enum status_link {
@@ -60,18 +88,21 @@ enum status_link {
 void status_add_rank(struct node_status *n, const struct status_run *rank);
 
 /*
- * The packed form is this but `wait`, the number of the node's links, and those; then
- * `wait`, if there is one (pack_str). 0 or the errors of buf_append.
+ * The packed form is this but `wait` and `keys`, the number of the node's links, and those; then
+ * `wait` and `keys`, if there is one of them. 0 or the errors of buf_append.
  */
 int status_pack(struct buf *b, const struct node_status *n);
+int status_pack_waits(struct buf *b, const struct node_status *n);
 /* `queued`: bytes that wait to be sent. */
 int status_pack_link(struct buf *b, uint32_t position, bool is_parent,
 		     enum status_link link, uint64_t queued);
 /*
- * All but the links: these are for tools. 0, -EPROTO or -ENOMEM; on success free
- * `runs` and `wait`.
+ * All but the links: these are for tools. 0, -EPROTO or -ENOMEM; on success call
+ * status_free.
  */
 int status_unpack(const void *data, size_t len, struct node_status *n);
+/* Free all that the struct points to. */
+void status_free(struct node_status *n);
 
 /* ---- of the step; one thread at a time ---- */
 
@@ -124,13 +155,19 @@ const char *step_status_text(const struct step_status *s,
 			     const struct stalled *what,
 			     char out[STATUS_TEXT_MAX]);
 /*
+ * "key x: 60 s, ranks 1-2 (nodes n1, n2) wait for it, and it has no value; rank 3 (node n3) has not
+ * connected to the TCPStore": the key that has been waited for longest, of all nodes. False: nobody waits
+ * for a key, or there is no memory.
+ */
+bool step_status_key(const struct step_status *s, char out[STATUS_TEXT_MAX], uint32_t *age_s);
+/*
  * For tools: STATUS_FORM and the name of the step; a number and the names of the
  * nodes; a number and the texts of what waits, collectives first; then to the end the position of each
  * node that has answered, and the bytes it has packed. 0 or the errors of buf_append.
  */
 int step_status_pack(const struct step_status *s, const char *step,
 		     struct buf *out);
-#define STATUS_FORM "pmi2x-status 2"
+#define STATUS_FORM "pmi2x-status 3"
 #define STATUS_SOCKET "pmi2x-status" /* where tools ask: srun_server_status.c */
 
 #endif

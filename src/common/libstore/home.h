@@ -59,7 +59,7 @@ void home_each_gone(const struct home *h, void (*fn)(void *arg, uint32_t rank, c
 
 /* ---- for people ---- */
 
-#define NAME_SHOWN 64 /* bytes of a name or key, NUL included */
+#define NAME_SHOWN STORE_NAME_SHOWN
 
 /* The name as people may see it. Returns `out`. */
 const char *home_show_name(const void *name, size_t len, char out[NAME_SHOWN]);

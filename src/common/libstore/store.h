@@ -38,6 +38,7 @@
 
 #define STORE_KEY_MAX ((size_t)8 << 10)       /* bytes of a key, or of a meeting's name */
 #define STORE_VALUE_MAX ((size_t)8 << 20)     /* bytes of a value */
+#define STORE_NAME_SHOWN 64                   /* bytes of a key in a text, NUL included */
 #define STORE_REQUEST_KEYS_MAX ((uint32_t)128 << 10) /* keys of a request */
 #define STORE_REQUEST_NAMES_MAX ((size_t)16 << 20) /* bytes of the keys of a request */
 #define STORE_REQUEST_MAX ((size_t)33 << 20)  /* bytes of a packed request */
@@ -218,6 +219,21 @@ uint32_t store_waiting(const struct store *s);
  * a number that changes when what has waited longest ends.
  */
 uint64_t store_oldest_wait(const struct store *s);
+/* Clients of this node that wait for keys of the step. */
+struct store_key_wait {
+	char key[STORE_NAME_SHOWN]; /* that the oldest one misses, as people read it */
+	enum store_space space;
+};
+
+/* False: a meeting waits, and is to be reported first, or no client waits for a key of the step. */
+bool store_waits_for_key(const struct store *s, struct store_key_wait *out);
+/*
+ * Call for each such client of that space: its `arg`, the rank of its request, and whether it waits
+ * for that key.
+ */
+void store_each_key_wait(const struct store *s, const struct store_key_wait *wait,
+			 void (*fn)(void *arg, void *client_arg, uint32_t rank, bool for_it),
+			 void *arg);
 /*
  * A line about what has waited for `seconds`: a meeting and the ranks that it misses, or a key and
  * the ranks of this node that wait for it. Empty when nothing waits.

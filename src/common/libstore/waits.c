@@ -111,6 +111,42 @@ static void tell_key(const struct store *s, unsigned seconds, char text[STORE_TE
 		 missing_key(s, w, key), more, seconds, waiters);
 }
 
+/* ---- by client ---- */
+
+bool store_waits_for_key(const struct store *s, struct store_key_wait *out)
+{
+	const struct key_wait *w = s->key_waits;
+	char text[STORE_TEXT_MAX] = "", key[NAME_SHOWN];
+
+	if (s->step)
+		home_tell_meeting(s->step, 0, text);
+	if (!text[0])
+		home_tell_meeting(s->here, 0, text);
+	if (text[0] || !w || w->request->local)
+		return false;
+	snprintf(out->key, sizeof(out->key), "%s", missing_key(s, w, key));
+	out->space = w->request->client->space;
+	return true;
+}
+
+void store_each_key_wait(const struct store *s, const struct store_key_wait *wait,
+			 void (*fn)(void *arg, void *client_arg, uint32_t rank, bool for_it),
+			 void *arg)
+{
+	char key[NAME_SHOWN];
+	uint32_t looked = 0;
+	const struct key_wait *w;
+
+	DL_FOREACH(s->key_waits, w) {
+		const struct store_client *c = w->request->client;
+
+		if (looked++ == WAITS_LOOKED_AT)
+			break;
+		if (c->space == wait->space && !w->request->local)
+			fn(arg, c->arg, w->rank, !strcmp(missing_key(s, w, key), wait->key));
+	}
+}
+
 void store_tell_wait(const struct store *s, unsigned seconds, char text[STORE_TEXT_MAX])
 {
 	text[0] = '\0';

@@ -12,7 +12,7 @@ from .records import TraceError, counted, ranks_text
 
 # As in libpmi/status.h.
 NAME = "pmi2x-status"
-FORM = f"{NAME} 2"
+FORM = f"{NAME} 3"
 KINDS = ("fence", "allgather", "ring", "PMIx fence")
 COUNTS = f"{len(KINDS)}I"
 PHASES = (
@@ -77,12 +77,28 @@ def link(cursor, names):
     }
 
 
+def keys(cursor):
+    """The key that is waited for longest, if its clients are of PyTorch; who waits, and who has come."""
+    key, age_s, torch = cursor.text(), *cursor.take("IB")
+    waiters = [cursor.take("IIB") for _ in range(cursor.take("I"))]
+    comers = [cursor.take("IH") for _ in range(cursor.take("I"))]
+    return {
+        "key": key,
+        "age_s": age_s,
+        "torch": bool(torch),
+        "waiters": [{"from": at, "id": number, "other": bool(other)} for at, number, other in waiters],
+        "comers": [{"rank": rank, "port": port} for rank, port in comers],
+    }
+
+
 def read_node(node, cursor, names):
     age, requests, *ended = cursor.take("2I" + COUNTS)
     node.update(answered=True, age_ms=age, requests=requests, ended=ended)
     node["ranks"] = [rank_run(cursor) for _ in range(cursor.take("I"))]
     node["links"] = [link(cursor, names) for _ in range(cursor.take("I"))]
-    node["wait"] = cursor.text() if cursor else ""
+    if cursor:
+        node["wait"] = cursor.text()
+        node["keys"] = keys(cursor)
     if cursor:
         raise ValueError("bytes after the end")
 
@@ -97,6 +113,7 @@ def silent_node(name):
         "ranks": [],
         "links": [],
         "wait": "",
+        "keys": None,
     }
 
 

@@ -328,7 +328,12 @@ static void bodies(struct buf *out)
 	struct spawn_request *s = spawn_new();
 	struct status_run run = { .first = 1, .last = 4, .phase = STATUS_ACTIVE,
 				  .stopped = true, .entered = { 1, 2, 3 } };
+	struct status_waiter waiter = { .position = 1, .id = 40000, .other = true };
+	struct status_comer comer = { .rank = 2, .port = 40001 };
 	const struct node_status status = {
+		.wait = (char *)"wait",
+		.keys = { .key = (char *)"key", .age_s = 60, .torch = true, .nwaiters = 1,
+			  .waiters = &waiter, .ncomers = 1, .comers = &comer },
 		.age_ms = 12, .requests = 3, .ended = { 4, 5, 6 },
 		.runs = &run, .nruns = 1,
 	};
@@ -346,6 +351,7 @@ static void bodies(struct buf *out)
 	assert_int_equal(status_pack(&b, &status), 0);
 	assert_int_equal(pack_u32(&b, 1), 0);
 	assert_int_equal(status_pack_link(&b, 9, true, STATUS_LINK_UP, 77), 0);
+	assert_int_equal(status_pack_waits(&b, &status), 0);
 	buf_line(out, "status", &b);
 	spawn_free(s);
 	buf_free(&b);

@@ -23,6 +23,7 @@ static void pack(struct buf *b, const struct node_status *n)
 	assert_int_equal(status_pack(b, n), 0);
 	assert_int_equal(pack_u32(b, 1), 0);
 	assert_int_equal(status_pack_link(b, 0, true, STATUS_LINK_LOST, 77), 0);
+	assert_int_equal(status_pack_waits(b, n), 0);
 }
 
 static void add(struct step_status *s, uint32_t position,
@@ -189,7 +190,7 @@ STEP_TEST(a_tool_gets_it_all, 3)
 	buf_init(&answer, STATUS_ANSWER_MAX);
 	assert_int_equal(step_status_pack(s, "7.0", &answer), 0);
 	cursor_init(&c, answer.data, answer.len);
-	expect_str(&c, "pmi2x-status 2");
+	expect_str(&c, "pmi2x-status 3");
 	expect_str(&c, "7.0");
 	assert_int_equal(unpack_u32(&c), 3);
 	expect_str(&c, "n1");
@@ -282,18 +283,17 @@ TEST(ranks_of_two_interfaces_wait_for_each_other_only_inside_both)
 STEP_TEST(wait_of_a_node_is_among_the_texts, 1)
 {
 	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
-	struct node_status n = { .runs = &run, .nruns = 1 };
+	struct node_status n = { .runs = &run, .nruns = 1, .wait = (char *)"rank 1 is\nlate" };
 	struct buf b, answer;
 	struct cursor c;
 
 	pack(&b, &n);
-	assert_int_equal(pack_str(&b, "rank 1 is\nlate"), 0);
 	assert_int_equal(step_status_add(s, 0, b.data, b.len - 1), -EPROTO);
 	assert_int_equal(step_status_add(s, 0, b.data, b.len), 0);
 	buf_init(&answer, STATUS_ANSWER_MAX);
 	assert_int_equal(step_status_pack(s, "7.0", &answer), 0);
 	cursor_init(&c, answer.data, answer.len);
-	expect_str(&c, "pmi2x-status 2");
+	expect_str(&c, "pmi2x-status 3");
 	expect_str(&c, "7.0");
 	assert_int_equal(unpack_u32(&c), 1);
 	expect_str(&c, "n1");
@@ -301,6 +301,141 @@ STEP_TEST(wait_of_a_node_is_among_the_texts, 1)
 	expect_str(&c, "rank 1 is?late");
 	buf_free(&b);
 	buf_free(&answer);
+}
+
+/* ---- waits for a key of the store ---- */
+
+/* `gone`: how many of the ranks have ended, the last ones. */
+static void add_ranks(struct step_status *s, uint32_t position, uint32_t first, uint32_t last,
+		      uint32_t gone, const struct status_keys *keys)
+{
+	struct status_run runs[] = {
+		{ .first = first, .last = last - gone, .phase = STATUS_FRESH },
+		{ .first = last - gone + 1, .last = last, .phase = STATUS_GONE },
+	};
+	struct node_status n = { .runs = runs, .nruns = 1 + (gone > 0), .keys = *keys };
+
+	add(s, position, &n);
+}
+
+static void expect_key(const struct step_status *s, const char *want)
+{
+	char text[STATUS_TEXT_MAX];
+	uint32_t age_s;
+
+	assert_true(step_status_key(s, text, &age_s));
+	assert_string_equal(text, want);
+	assert_int_equal(age_s, 60);
+}
+
+/* The first node has the TCPStore, and each node knows the ports of its ranks. */
+STEP_TEST(ranks_of_connections_that_wait_for_a_key_are_named, 3)
+{
+	struct status_waiter waiters[] = {
+		{ .position = 1, .id = 40001 }, { .position = 2, .id = 40002 },
+	};
+	struct status_comer first = { 0, 40000 }, second = { 1, 40001 };
+	struct status_comer third[] = { { 2, 40003 }, { 2, 40002 } };
+	const struct status_keys keys[] = {
+		{ .key = (char *)"late", .age_s = 60, .torch = true, .nwaiters = 2,
+		  .waiters = waiters, .ncomers = 1, .comers = &first },
+		{ .ncomers = 1, .comers = &second },
+		{ .ncomers = 2, .comers = third },
+	};
+
+	add_ranks(s, 0, 0, 0, 0, &keys[0]);
+	add_ranks(s, 1, 1, 1, 0, &keys[1]);
+	add_ranks(s, 2, 2, 4, 1, &keys[2]);
+	expect_key(s, "key late: 60 s, ranks 1-2 (nodes n2, n3) wait for it, and it has no value; "
+		      "rank 0 (node n1) is connected, and does not wait; "
+		      "rank 3 (node n3) is not connected to the TCPStore");
+}
+
+STEP_TEST(connections_of_unknown_ranks_are_counted, 2)
+{
+	struct status_waiter waiters[] = {
+		{ .position = 0, .id = 40000 }, { .position = 1, .id = 40001 }, { .position = 9 },
+	};
+	struct status_comer comer = { 0, 40000 };
+	struct status_keys keys = {
+		.key = (char *)"late", .age_s = 60, .torch = true, .nwaiters = 3,
+		.waiters = waiters, .ncomers = 1, .comers = &comer,
+	};
+
+	add_ranks(s, 0, 0, 0, 0, &keys);
+	expect_key(s, "key late: 60 s, rank 0 (node n1) waits for it and 2 more connections of PyTorch wait for it, "
+		      "and it has no value; no answer from 1 node");
+}
+
+STEP_TEST(ranks_whose_connections_are_hidden_are_left_out, 1)
+{
+	struct status_waiter waiter = { .position = 0, .id = 40000 };
+	struct status_comer comer = { 0, STATUS_PORT_HIDDEN };
+	struct status_keys keys = {
+		.key = (char *)"late", .age_s = 60, .torch = true, .nwaiters = 1,
+		.waiters = &waiter, .ncomers = 1, .comers = &comer,
+	};
+
+	add_ranks(s, 0, 0, 0, 0, &keys);
+	expect_key(s, "key late: 60 s, 1 connection of PyTorch waits for it, and it has no value");
+}
+
+/* Several slurmd of one machine. */
+STEP_TEST(ranks_of_nodes_at_the_address_of_the_server_are_named, 2)
+{
+	struct status_waiter waiter = { .position = 0, .id = 40001 };
+	struct status_comer comer = { 1, 40001 };
+	const struct status_keys keys[] = {
+		{ .key = (char *)"late", .age_s = 60, .torch = true, .nwaiters = 1, .waiters = &waiter },
+		{ .ncomers = 1, .comers = &comer },
+	};
+
+	add_ranks(s, 0, 0, 0, 0, &keys[0]);
+	add_ranks(s, 1, 1, 1, 0, &keys[1]);
+	expect_key(s, "key late: 60 s, rank 1 (node n2) waits for it, and it has no value; "
+		      "rank 0 (node n1) is not connected to the TCPStore");
+}
+
+STEP_TEST(ranks_that_wait_for_a_key_of_sync_are_named, 2)
+{
+	struct status_waiter first[] = { { .id = 0 }, { .id = 1, .other = true } };
+	struct status_waiter second = { .id = 3 };
+	struct status_comer here[] = { { 0, 0 }, { 1, 0 }, { 2, 40000 } };
+	struct status_comer there[] = { { 3, 0 }, { 4, 0 } };
+	const struct status_keys keys[] = {
+		{ .key = (char *)"k", .age_s = 60, .nwaiters = 2, .waiters = first,
+		  .ncomers = 3, .comers = here },
+		{ .key = (char *)"k", .age_s = 1, .nwaiters = 1, .waiters = &second,
+		  .ncomers = 2, .comers = there },
+	};
+
+	add_ranks(s, 0, 0, 2, 0, &keys[0]);
+	add_ranks(s, 1, 3, 4, 0, &keys[1]);
+	expect_key(s, "key k: 60 s, ranks 0, 3 (nodes n1, n2) wait for it, and it has no value; "
+		      "rank 1 (node n1) waits for another key; "
+		      "rank 4 (node n2) has used pmi2x-sync, and does not wait for a key; "
+		      "rank 2 (node n1) has not used pmi2x-sync");
+}
+
+STEP_TEST(wait_for_a_key_that_has_just_begun_is_not_told, 1)
+{
+	const struct status_keys keys = { .key = (char *)"k" };
+	char text[STATUS_TEXT_MAX];
+	uint32_t age_s;
+
+	add_ranks(s, 0, 0, 2, 0, &keys);
+	assert_false(step_status_key(s, text, &age_s));
+}
+
+/* A node can name any rank. */
+STEP_TEST(ranks_beyond_any_step_are_left_out, 1)
+{
+	const struct status_keys keys = { .key = (char *)"k", .age_s = 60 };
+	char text[STATUS_TEXT_MAX];
+	uint32_t age_s;
+
+	add_ranks(s, 0, 0, UINT32_MAX, 0, &keys);
+	assert_false(step_status_key(s, text, &age_s));
 }
 
 TEST(equal_ranks_are_one_run)

@@ -220,12 +220,12 @@ node += struct.pack("<I", 2) + struct.pack("<IBBQ", 1, 0, 3, 0)
 node += struct.pack("<IBBQ", 7, 1, 1, 77)
 head = text(b"7.0") + struct.pack("<I", 2) + text(b"n1") + text(b"n\x1b2")
 head += struct.pack("<I", 1) + text(b"fence 3: 2 s, waiting")
-head = text(b"pmi2x-status 2") + head
+head = text(b"pmi2x-status 3") + head
 answer = head + struct.pack("<I", 0) + text(node)
 forms = {
     "whole": answer,
     "cut": answer[:-1],
-    "later": answer.replace(b"status 2", b"status 9"),
+    "later": answer.replace(b"status 3", b"status 9"),
     "wrong": answer + struct.pack("<I", 2) + text(node),
     "more": head + struct.pack("<I", 0) + text(node + b"x"),
     "many": head + struct.pack("<I", 0) + text(
@@ -272,7 +272,7 @@ assert n1["ranks"][1]["entered"] == [3, 0, 0, 0] and n1["ended"] == [3, 0, 0, 0]
 assert n1["links"][1] == {"to": "?", "parent": True, "state": "up", "queued": 77}
 ' "$out" >"$out.2" 2>&1 || fail "the answer as JSON"
 asks 2 later
-says "answer is pmi2x-status 9, this command reads pmi2x-status 2"
+says "answer is pmi2x-status 9, this command reads pmi2x-status 3"
 for answer in cut wrong more many; do
 	asks 2 "$answer"
 	says "does not answer"

@@ -310,7 +310,8 @@ class Played(unittest.TestCase):
     def test_all_ranks_are_looked_at_if_connections_of_pytorch_wait(self):
         (self.place / "host").write_text("n2.cluster")
         line = "key x: 5 s, 2 connections of PyTorch wait for it, and it has no value"
-        played = {**STATUS, "waiting": [line]}
+        nodes = [{**node, "keys": {"key": "x", "torch": True}} for node in STATUS["nodes"]]
+        played = {**STATUS, "waiting": [line], "nodes": nodes}
         (self.place / "status").write_text(json.dumps(played))
         with process("sleep", "1000") as pid:
             self.has("n1", 0, pid)

@@ -263,7 +263,7 @@ def _connect_there(address):
 # ---- the handshake: src/common/libio/handshake.h ----
 
 HANDSHAKE = 3
-PROTOCOL = 12
+PROTOCOL = 13
 HEAD, CLIENT = 0xFFFFFFFF, 0xFFFFFFFE
 NONCE, PROOF = 24, 32
 MAGIC = b"pmi2x\r\n\0"
