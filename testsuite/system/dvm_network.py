@@ -68,7 +68,7 @@ class Network:
         self.env = {
             "SLURM_JOB_ID": JOB,
             "PMI2X_DVM_DIR": str(base / "dvm"),
-            "PMI2X_DVM_LEASE": str(LEASE_S * 1000 // faster),
+            "PMI2X_DVM_LEASE": str(int(LEASE_S * 1000 / faster)),
         }
         self.launcher, self.beats = base / "launch", base / "beats.py"
 

@@ -145,11 +145,11 @@ def test_task_of_a_node_that_is_cut_off_runs_elsewhere_after_its_lease(network):
     assert len(network.alive()) == 1
 
 
+@pytest.mark.parametrize("network", [0.1], indirect=True, ids=["lease of 450 s"])
 @pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot"])
 def test_daemon_that_is_killed_is_proof_that_its_ranks_have_ended(network, name):
-    """No lease is waited for: the other of the two says so."""
+    """No lease is waited for, which would be longer than the test: the other of the two says so."""
     begin(network)
-    before = time.monotonic()
     daemon = network.daemon_of(0)
     if name == "pmi2x-dvmd":
         os.kill(daemon, signal.SIGKILL)
@@ -157,8 +157,6 @@ def test_daemon_that_is_killed_is_proof_that_its_ranks_have_ended(network, name)
         [child] = children(daemon)
         os.kill(child, signal.SIGKILL)
     network.wait_for_instance(1)
-    first = min(first for instance, first, _ in network.runs()[1] if instance == 1)
-    assert first - before < 3  # the lease is 4.5 s
     network.assert_one_at_a_time()
 
 
