@@ -75,6 +75,26 @@ def test_torchrun_meets_at_the_port_that_is_kept(srun, raw, torch):
     assert len(re.findall("trained [0-3] of 4, [01] of 2", result.stdout)) == 4, result
 
 
+@pytest.fixture
+def jax():
+    """A Python that has JAX, which Debian has not."""
+    python = os.environ.get("PMI2X_TEST_JAX", "/usr/bin/python3")
+    if subprocess.run([python, "-c", "import jax"], capture_output=True).returncode:
+        pytest.skip("no Python with jax: PMI2X_TEST_JAX names it")
+    return python
+
+
+@pytest.mark.wide
+def test_two_programs_of_jax_meet_at_once_without_an_address(cluster, srun, raw, jax):
+    command = ["-N2", "--ntasks-per-node=2", jax, raw("jax-initialize")[2]]
+    env = {"PMI2X_TORCH": "env", "JAX_PLATFORMS": "cpu"}
+    other = cluster.start("srun", "--mpi=pmi2x", *command, env=env)
+    result = srun(*command, env=env, timeout=3 * STEP_S).ok()
+    met = sorted(line for line in result.lines if line.startswith("met"))
+    assert met == [f"met {rank} of 4" for rank in range(4)], result
+    assert other.wait(3 * STEP_S) == 0, other.stderr.read()
+
+
 def test_operations_answer_as_those_of_torch(srun, raw, torch, tmp_path):
     """The real client of torch, with torch's own server and with those of agents."""
     script = raw("torch-operations")[2]
