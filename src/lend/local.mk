@@ -5,6 +5,8 @@ liblend_la_SOURCES = $(files_src_lend)
 liblend_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 liblend_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 liblend_la_LIBADD = liblendcore.la
+# A file that has left the library would stay in an archive that was made before.
+EXTRA_liblend_la_DEPENDENCIES = $(srcdir)/src/lend/local.mk
 
 if BUILD_FOR_SLURM
 pkglib_LTLIBRARIES += libpmi2x-lend.la
@@ -14,6 +16,7 @@ libpmi2x_lend_la_SOURCES = src/lend/preload.c \
 	src/lend/calls.c src/lend/calls.h \
 	src/lend/collectives.c \
 	src/lend/comms.c src/lend/comms.h \
+	src/lend/errors.c src/lend/errors.h \
 	src/lend/hooks.c src/lend/hooks.h \
 	src/lend/lender.c src/lend/lender.h \
 	src/lend/real.c src/lend/real.h \
