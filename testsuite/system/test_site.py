@@ -430,6 +430,16 @@ def test_nodes_with_other_options_are_named(differing, place, raw):
     assert "Pmi2xTreeWidth of mpi.conf differs: " in shown.stdout, shown
 
 
+def test_first_node_without_pytorch_ends_the_step_by_name(differing, place):
+    """Ranks of the other nodes would wait for its ports."""
+    conf = place / "usual-mpi.conf"
+    conf.write_text("Pmi2xTorch=env\n")
+    cluster = differing("--mpi-conf", conf)
+    give_other_conf(cluster, "n1", place, "Pmi2xTorch=off\n")
+    result = cluster.srun("-N2", "-n2", "sleep", "60").failed()
+    result.says("Pmi2xTorch is set on node n2 and off on node n1, the first one")
+
+
 # ---- several, and what is left ----
 
 

@@ -2,6 +2,8 @@
 /* Carries messages of the store over the links, and tells it of ends. */
 #include "agent/step/store_link.h"
 
+#include "agent/step/torch_tree.h"
+
 #define STORE_SHARE 4 /* the store may have this part of Pmi2xBufferLimit */
 
 static void op_send(void *arg, uint32_t position, const struct payload_vec *message)
@@ -40,6 +42,7 @@ int store_link_message(void *service, uint32_t from, struct payload *message)
 {
 	struct service *s = service;
 
+	torch_tree_asked(s);
 	return store_input(s->store, from, message);
 }
 

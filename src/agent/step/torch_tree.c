@@ -9,6 +9,7 @@
 
 #include "libstore/store.h"
 
+#define NO_PORTS "off" /* instead of ports: PMI2X_TORCH is off on the first node */
 #define FAILED_MAX (NODE_WHY_MAX + 16) /* bytes of a code and a reason */
 
 /* Tokens of requests, by key. */
@@ -66,6 +67,19 @@ static void miss_ports(struct torch_tree *t)
 	report_ports(t, unknown);
 }
 
+/* Without the ports no rank of this node begins. */
+static void fail_ports(struct torch_tree *t)
+{
+	const struct node *n = t->service->node;
+	char why[NODE_WHY_MAX];
+
+	t->waits = false;
+	snprintf(why, sizeof(why),
+		 "Pmi2xTorch is set on node %.64s and off on node %.64s, the first one: give all nodes the same mpi.conf, then run \"scontrol reconfigure\"",
+		 node_own_name(n), node_name(n, 0));
+	node_kill_step(n, why);
+}
+
 static void take_failed(const struct torch_tree *t, const char *text)
 {
 	char why[NODE_WHY_MAX];
@@ -89,7 +103,9 @@ static void on_answer(void *arg, uint64_t topic, const struct store_answer *a)
 	if (a->status != STORE_OK || !a->nvalues || !(value = a->values[0]))
 		return;
 	snprintf(text, sizeof(text), "%.*s", (int)value->len, value->data);
-	if (topic == TOPIC_PORTS)
+	if (topic == TOPIC_PORTS && !strcmp(text, NO_PORTS))
+		fail_ports(t);
+	else if (topic == TOPIC_PORTS)
 		take_ports(t, text);
 	else if (topic == TOPIC_FAILED)
 		take_failed(t, text);
@@ -132,7 +148,7 @@ void torch_tree_used(struct service *s)
 {
 	const struct torch_tree *t = s->torch_tree;
 
-	if (t && !s->step->position)
+	if (t && t->used && !s->step->position)
 		t->used(s);
 	else if (t)
 		ask(t, STORE_SET, TOPIC_USED, "1");
@@ -144,7 +160,7 @@ void torch_tree_rank_failed(struct service *s, const char *why, int code)
 	char text[FAILED_MAX];
 
 	snprintf(text, sizeof(text), "%d %s", code, why);
-	if (t && !s->step->position)
+	if (t && t->failed && !s->step->position)
 		t->failed(s, why, code);
 	else if (t)
 		ask(t, STORE_SET, TOPIC_FAILED, text);
@@ -168,24 +184,42 @@ static void begin(struct torch_tree *t)
 	}
 }
 
-int torch_tree_open(struct service *s, torch_failed_fn *failed, torch_used_fn *used)
+static struct torch_tree *make_tree(struct service *s)
 {
 	static const struct store_client_ops ops = { .answer = on_answer };
+	struct torch_tree *t = calloc(1, sizeof(*t));
+
+	s->torch_tree = t;
+	if (!t)
+		return NULL;
+	t->service = s;
+	t->client = store_client_open(s->store, STORE_AGENT, &ops, t);
+	return t->client ? t : NULL;
+}
+
+void torch_tree_asked(struct service *s)
+{
+	struct torch_tree *t;
+
+	if (s->step->position || s->torch_tree)
+		return;
+	t = make_tree(s);
+	if (t)
+		ask(t, STORE_SET, TOPIC_PORTS, NO_PORTS);
+}
+
+int torch_tree_open(struct service *s, torch_failed_fn *failed, torch_used_fn *used)
+{
 	const struct agent_options *o = s->node->options;
 	struct torch_tree *t;
 
 	if (!o->torch_ports[0] && !o->torch_ports_wanted)
 		return 0;
-	t = calloc(1, sizeof(*t));
-	s->torch_tree = t;
+	t = make_tree(s);
 	if (!t)
 		return -ENOMEM;
-	t->service = s;
 	t->failed = failed;
 	t->used = used;
-	t->client = store_client_open(s->store, STORE_AGENT, &ops, t);
-	if (!t->client)
-		return -ENOMEM;
 	t->waits = o->torch_ports_wanted;
 	begin(t);
 	return 0;

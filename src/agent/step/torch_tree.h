@@ -20,6 +20,11 @@ void torch_tree_free(struct service *s);
 
 /* This node waits for others. */
 bool torch_tree_waits(const struct service *s);
+/*
+ * On the first node: another one uses the store, perhaps because its ranks wait for ports. If this
+ * node keeps none, they learn that. Not from inside the store.
+ */
+void torch_tree_asked(struct service *s);
 /* The port of the first node's TCPStore; 0: unknown. */
 uint16_t torch_tree_port(const struct service *s);
 /* Tell the first node that a client has connected here. */

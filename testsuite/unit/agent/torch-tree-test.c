@@ -23,9 +23,11 @@ struct bed {
 	uint16_t ports[NODES][TORCH_PORTS]; /* that the host has been told */
 	unsigned told[NODES], failed, used;
 	char why[NODE_WHY_MAX];
+	char ends[NODES][NODE_WHY_MAX]; /* why the node has the step ended */
 	int code;
 };
 
+static const char *const names[] = { "n0", "n1" };
 static struct bed bed;
 
 static void on_ports(void *arg, const uint16_t ports[])
@@ -34,6 +36,13 @@ static void on_ports(void *arg, const uint16_t ports[])
 
 	bed.told[i]++;
 	memcpy(bed.ports[i], ports, sizeof(bed.ports[i]));
+}
+
+static void on_kill(void *arg, const char *why)
+{
+	size_t i = (size_t)((struct service *)arg - bed.service);
+
+	snprintf(bed.ends[i], sizeof(bed.ends[i]), "%s", why);
 }
 
 static void on_failed(struct service *s, const char *why, int code)
@@ -54,10 +63,13 @@ static void set_up_node(uint32_t i)
 {
 	bed.step[i] = (struct pmi_step){ .layout = bed.layout, .position = i };
 	bed.host[i] = (struct agent_host){
-		.arg = &bed.service[i], .torch_ports_known = on_ports,
+		.arg = &bed.service[i], .torch_ports_known = on_ports, .kill_step = on_kill,
 	};
 	bed.options[i].torch_ports_wanted = i > 0;
-	bed.node[i] = (struct node){ .options = &bed.options[i], .host = &bed.host[i] };
+	bed.node[i] = (struct node){
+		.options = &bed.options[i], .host = &bed.host[i], .layout = bed.layout,
+		.names = names, .self.position = i,
+	};
 	bed.service[i] = (struct service){
 		.node = &bed.node[i], .step = &bed.step[i], .store = bed.store,
 	};
@@ -65,7 +77,6 @@ static void set_up_node(uint32_t i)
 
 static void set_up(uint32_t nodes)
 {
-	static const char *const names[] = { "n0", "n1" };
 	static const struct store_options options;
 	static const struct store_ops none;
 	const struct tree_place place = tree_place(1, 2, 0);
@@ -138,6 +149,36 @@ TEST(step_without_pytorch_asks_nothing)
 	assert_null(bed.service[1].torch_tree);
 	torch_tree_rank_failed(&bed.service[1], "rank 1 failed", 5);
 	assert_int_equal(bed.failed, 0);
+	tear_down();
+}
+
+/* mpi.conf differs between the nodes. */
+TEST(first_node_without_pytorch_ends_the_step_by_name)
+{
+	set_up(NODES);
+	bed.options[0].torch_ports[0] = bed.options[0].torch_ports[1] = 0;
+	open_node(0);
+	open_node(1);
+	torch_tree_asked(&bed.service[0]);
+	assert_false(torch_tree_waits(&bed.service[1]));
+	assert_int_equal(bed.told[1], 0);
+	assert_string_equal(bed.ends[1], "Pmi2xTorch is set on node n1 and off on node n0, the first one: "
+			    "give all nodes the same mpi.conf, then run \"scontrol reconfigure\"");
+	torch_tree_asked(&bed.service[0]);
+	torch_tree_rank_failed(&bed.service[0], "rank 0 failed", 5);
+	assert_int_equal(bed.failed, 0);
+	tear_down();
+}
+
+TEST(first_node_with_pytorch_answers_as_before)
+{
+	set_up(NODES);
+	open_node(0);
+	torch_tree_asked(&bed.service[0]);
+	open_node(1);
+	torch_tree_asked(&bed.service[1]);
+	assert_told();
+	assert_string_equal(bed.ends[1], "");
 	tear_down();
 }
 
