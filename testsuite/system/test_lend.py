@@ -4,11 +4,13 @@
 import os
 import pathlib
 import re
+import shutil
 
 import pytest
 
 from harness import below, command_line, wait_until
 from test_config import configured  # noqa: F401
+from test_lend_cores import lender  # noqa: F401
 from test_site import make_site, place  # noqa: F401
 
 LIBRARY = "libpmi2x-lend.so"
@@ -169,26 +171,44 @@ def who_has_loaded(cluster):
         return None
 
 
-def test_cpus_that_the_step_did_not_get_are_named(prefix, kind, place, threads):  # noqa: F811
-    """sbatch -c 2, and an srun that reads SRUN_CPUS_PER_TASK only: two threads, one core."""
+@pytest.fixture(scope="module")
+def two_nodes_of_all_cores(prefix, kind, place):  # noqa: F811
+    """Each node has all cores of the machine, and steps have cpusets."""
     cpus = len(os.sched_getaffinity(0))
     if cpus < 2:
         pytest.skip("there is one CPU only")
-    program, script = place / "threads", place / "job.sh"
-    program.write_bytes(threads.read_bytes())
-    program.chmod(0o755)
+    cluster = make_site(prefix, kind, place / "lend", 2, "--cpus", str(cpus))
+    yield cluster
+    cluster.down()
+
+
+def put(place, program):  # noqa: F811
+    path = place / program.name
+    shutil.copy(program, path)
+    return path
+
+
+def test_nodes_of_a_machine_lend_each_other_nothing(two_nodes_of_all_cores, place, lender):  # noqa: F811
+    """Ranks of one node use each other's cores inside of the step's cpuset."""
+    program, env = put(place, lender), {"PMI2X_LEND": "on", **ONE_THREAD}
+    step = ["-c1", "--cpu-bind=cores", "--chdir", place, program]
+    result = two_nodes_of_all_cores.srun("-N1", "-n2", *step, "moves", env=env).ok()
+    assert sorted(result.lines) == ["rank 0 threads 2 ok", "rank 1 threads 2 ok"]
+    result = two_nodes_of_all_cores.srun("-N2", "-n4", *step, "nodes", env=env).ok()
+    assert sorted(result.lines) == [f"rank {rank} threads 2 ok" for rank in range(4)]
+
+
+def test_cpus_that_the_step_did_not_get_are_named(kind, two_nodes_of_all_cores, place, threads):  # noqa: F811
+    """sbatch -c 2, and an srun that reads SRUN_CPUS_PER_TASK only: two threads, one core."""
+    program, script, cluster = put(place, threads), place / "job.sh", two_nodes_of_all_cores
     script.write_text(
         f"#!/bin/sh\nexport OMP_NUM_THREADS=2 PMI2X_LEND=report\n"
         f"srun --mpi={kind} -n1 {program}\n"
         f"SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK srun --mpi={kind} -n1 {program}\n")
-    cluster = make_site(prefix, kind, place / "lend", 1, "--cpus", str(cpus))
-    try:
-        output = place / "job.out"
-        cluster.run("sbatch", "--wait", "-N1", "-n1", "-c2", f"--output={output}",
-                    f"--chdir={place}", script).ok()  # fmt: skip
-        text = output.read_text()
-    finally:
-        cluster.down()
+    output = place / "job.out"
+    cluster.run("sbatch", "--wait", "-N1", "-n1", "-c2", f"--output={output}",
+                f"--chdir={place}", script).ok()  # fmt: skip
+    text = output.read_text()
     if "threads 2 cores 1" in text:  # Slurm 22.05 and 23.02
         assert "rank 0 has 2 threads on 1 core: the job has asked for 2 CPUs per task" in text
         assert "export SRUN_CPUS_PER_TASK=2; or: srun -c 2" in text, text

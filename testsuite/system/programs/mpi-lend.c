@@ -615,6 +615,32 @@ static void test_roots(void)
 	MPI_Comm_free(&copy);
 }
 
+/*
+ * Ranks 0 and 1 are on a node, 2 and 3 on another one, which has the same cores here. The latter
+ * two wait, and no thread of rank 0 goes to the core of rank 1, which computes.
+ */
+static void test_nodes(void)
+{
+	int other = rank ^ 1, token = 0, done = 0;
+	MPI_Request requests[2];
+
+	if (ranks != 4)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	if (rank > 1) {
+		MPI_Recv(&token, 1, MPI_INT, rank - 2, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		return;
+	}
+	PMPI_Irecv(&token, 1, MPI_INT, other, 2, MPI_COMM_WORLD, &requests[0]);
+	for (int i = 0; i < 20 * ROUNDS; i++)
+		if (team_is_on(other))
+			MPI_Abort(MPI_COMM_WORLD, 1);
+	PMPI_Isend(&rank, 1, MPI_INT, other, 2, MPI_COMM_WORLD, &requests[1]);
+	while (!done)
+		PMPI_Test(&requests[0], &done, MPI_STATUS_IGNORE);
+	PMPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+	MPI_Send(&token, 1, MPI_INT, rank + 2, 3, MPI_COMM_WORLD);
+}
+
 /* Without data no rank waits for another one, but calls are counted: a barrier still lends. */
 static void test_empty(void)
 {
@@ -649,7 +675,7 @@ static const struct {
 	{ "messages", test_messages }, { "errors", test_errors },
 	{ "second", test_second },
 	{ "rooted", test_rooted },   { "roots", test_roots },
-	{ "empty", test_empty },
+	{ "empty", test_empty },     { "nodes", test_nodes },
 };
 
 int main(int argc, char **argv)
