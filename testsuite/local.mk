@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += quickstart contrib/build/build-tree contrib/build/install-deps \
 	contrib/build/list-files contrib/build/packages.debian \
-	contrib/build/plain-path contrib/build/site contrib/build/site-search.js \
+	contrib/build/plain-path contrib/build/record contrib/build/site \
+	contrib/build/site-search.js \
 	contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
 	testsuite/asan-at-fork.c testsuite/cross testsuite/debian-root.sh \

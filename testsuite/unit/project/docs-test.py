@@ -17,7 +17,7 @@ README_LINES_MAX = 120
 TEXTS = [SOURCE / "README.md", *sorted((SOURCE / "doc").glob("*.md"))]
 LINKED = [*TEXTS, SOURCE / "CONTRIBUTING.md", SOURCE / "SECURITY.md"]
 PROSE = [*LINKED, SOURCE / "NEWS"]
-DRAWINGS = ("architecture.svg",)
+DRAWINGS = ("architecture.svg", "front.svg")
 # What makes a new block: headings, entries of lists, definitions, quotations.
 BLOCK = re.compile(r"\s*(?:[-*:>]|\d+\.|#+)\s+")
 END = re.compile(r"(?<=[.!?])[\")*_]*\s+")
