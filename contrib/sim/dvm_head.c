@@ -11,6 +11,7 @@
 
 #define CLIENT 1 /* its number for each head */
 #define JOURNAL_MAX ((size_t)1 << 40) /* bytes */
+#define SLICE (3 * SIM_MS) /* that Linux gives a process on a core that others wait for */
 
 /* ---- operations ---- */
 
@@ -28,11 +29,21 @@ static sim_time cost_of(const struct sim_head *h, const void *data, size_t len)
 	return cost;
 }
 
+/*
+ * Where heads, daemons and processes share some cores, nodes get their messages one after the
+ * other: meanwhile the first ones start processes, for which the head waits.
+ */
+static bool sends_singly(const struct sim_head *h)
+{
+	return h->sim->core_free && !h->tree;
+}
+
 static void node_send(void *arg, uint32_t position, const void *data, size_t len)
 {
 	struct sim_head *h = arg;
 
-	h->cost += cost_of(h, data, len);
+	if (!sends_singly(h))
+		h->cost += cost_of(h, data, len);
 	if (h->tree && tree_head_send(h->tree, position, data, len))
 		dvm_sim_fail(h->sim, "not enough memory");
 	if (!h->tree)
@@ -365,7 +376,8 @@ static void work(struct sim_head *h)
 	dvm_head_turn(h->head, clock_of(h));
 	tells = h->tree && sim_tree_head_turn(h);
 	at = dvm_sim_spend(s, s->now, h->cost, true);
-	send(h, at + s->scenario->dvm.latency, &h->out, EVENT_DVM_TO_NODE);
+	if (!sends_singly(h))
+		send(h, at + s->scenario->dvm.latency, &h->out, EVENT_DVM_TO_NODE);
 	send(h, at + s->scenario->dvm.latency, &h->lines, EVENT_DVM_TO_CLIENT);
 	if (tells)
 		sim_tree_tell(h, at);
@@ -378,12 +390,32 @@ static void work(struct sim_head *h)
 	send(h, at, &h->kept, EVENT_DVM_TO_HEAD);
 }
 
+/* Messages of the turn, as long as the head has a core for itself. */
+static void send_some(struct sim_head *h)
+{
+	struct dvm_sim *s = h->sim;
+	struct dvm_frames list = { 0 };
+	struct dvm_frame *f;
+	sim_time cost = 0, at;
+
+	while (cost < SLICE && (f = dvm_frames_take(&h->out))) {
+		cost += cost_of(h, f->data, f->len);
+		dvm_frames_add(&list, f);
+	}
+	at = dvm_sim_spend(s, s->now, cost, true);
+	send(h, at + s->scenario->dvm.latency, &list, EVENT_DVM_TO_NODE);
+	h->busy = true;
+	dvm_sim_add(s, at, EVENT_DVM_HEAD, h->number);
+}
+
 void sim_head_work(struct dvm_sim *s, uint32_t head)
 {
 	struct sim_head *h = &s->heads[head];
 
 	h->busy = false;
-	if (h->head && (h->in.first || h->is_due))
+	if (h->head && h->out.first)
+		send_some(h);
+	else if (h->head && (h->in.first || h->is_due))
 		work(h);
 }
 

@@ -127,6 +127,17 @@ static sim_time use_core(struct dvm_sim *s, sim_time *core, sim_time from, sim_t
 	return begin + cost;
 }
 
+/*
+ * A head or daemon that wakes up waits for a share of the work of processes that was there
+ * before. first: the end if it waits for none; last: if it waits for all.
+ */
+static sim_time woken(const struct dvm_sim *s, sim_time first, sim_time last)
+{
+	sim_time more = last > first ? last - first : 0;
+
+	return first + more / 100 * (sim_time)s->scenario->dvm.behind;
+}
+
 sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost, bool urgent)
 {
 	sim_time end;
@@ -134,7 +145,7 @@ sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost, bool urg
 	if (!s->core_free || !cost)
 		return from + cost;
 	end = use_core(s, first_core(s, s->core_free), from, cost);
-	return urgent ? use_core(s, first_core(s, s->urgent_free), from, cost) : end;
+	return urgent ? woken(s, use_core(s, first_core(s, s->urgent_free), from, cost), end) : end;
 }
 
 static int make_cores(struct dvm_sim *s)

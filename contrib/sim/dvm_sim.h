@@ -182,7 +182,7 @@ void dvm_sim_add(struct dvm_sim *s, sim_time at, enum event_type type, uint32_t 
 /*
  * The end of work that takes `cost` and can begin at `from`: on the core that is free
  * first, where heads and nodes share some. Urgent work, for which a message wakes a head or
- * daemon, goes before the start of processes.
+ * daemon, waits for a share of the start of processes: `behind` of the scenario.
  */
 sim_time dvm_sim_spend(struct dvm_sim *s, sim_time from, sim_time cost, bool urgent);
 /* The time at which a core is free for urgent work; now, where none are shared. */

@@ -132,6 +132,7 @@ struct dvm_params {
 	bool mixed;           /* lines of the workload are mixed at random */
 	bool journal;         /* heads write one */
 	uint64_t cores;       /* shared by all heads and nodes; 0: each has its own */
+	uint64_t behind;      /* percent of the processes' work that a head or daemon waits for */
 	sim_time detect;      /* until a head notices that a node is lost */
 	sim_time latency;     /* of a message, or a line of a client */
 	uint64_t width;       /* of the tree of control; 0: a star */

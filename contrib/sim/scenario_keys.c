@@ -121,6 +121,7 @@ static const struct key keys[] = {
 	COUNT("dvm", "batch", dvm.batch, 1, 1000000, "10000"),
 	WORD("dvm", "journal", dvm.journal, "no", no_yes, "yes or no"),
 	COUNT("dvm", "cores", dvm.cores, 0, 1024, "0"),
+	COUNT("dvm", "behind", dvm.behind, 0, 100, "0"),
 	TIME("dvm", "detect", dvm.detect, "5s"),
 	TIME("dvm", "latency", dvm.latency, "50us"),
 	COUNT("dvm", "width", dvm.width, 0, 1048576, "0"),

@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "contrib" / "bench"))
 from pmi2x_bench.tasks import validate  # noqa: E402
 
 OPTIONS = types.SimpleNamespace(sim=SIM, dvm_program=DVM, cores=2)
-KNOWN = validate.Costs(5e-5, 1.5e-5, 1e-5, 2e-5, 1e-4, 1.2e-3)
+KNOWN = validate.Costs(5e-5, 1.5e-5, 1e-5, 2e-5, 1e-4, 1.2e-3, 20)
 SINGLE = validate.Single(KNOWN.latency + KNOWN.place + KNOWN.take, KNOWN.submit)
 
 
@@ -60,6 +60,8 @@ class Measured(unittest.TestCase):
         found = [float(n) / 1e6 for n in re.findall(r"[\d.]+(?= us| and [\d.]+ us a part)", done.stdout)]
         for is_, should in zip(found, KNOWN):
             self.assertLess(abs(is_ / should - 1), 0.03, done.stdout)
+        behind = int(re.search(r"waits for (\d+) % of the processes", done.stdout)[1])
+        self.assertLessEqual(abs(behind - KNOWN.behind), 2, done.stdout)
         self.assertEqual(done.stdout.count(" equal "), 3)
 
     def test_messages_that_differ(self):

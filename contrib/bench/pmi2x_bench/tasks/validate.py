@@ -38,7 +38,7 @@ SHARE_TAKE = 0.5  # of a daemon's time for a part, before the start of its proce
 SHARE_EXIT = 0.2  # of the time for a process
 SETUP_LIMIT, TTX_LIMIT = 1 / 3, 0.03
 FIELDS = ("ranks", "cores", "gpus", "nodes", "seconds")
-FIT_STEPS, FACTOR_MOST = 14, 16.0
+FIT_STEPS = 7  # halvings of 100 percent
 
 Task = collections.namedtuple("Task", FIELDS)
 # Measured with one node: median seconds from placed to started of a task that runs alone,
@@ -48,7 +48,8 @@ Single = collections.namedtuple("Single", "start submit")
 # until EARLY_S, and in all; daemon: of the daemons; node: of all other processes
 Result = collections.namedtuple(
     "Result", "tasks messages bytes start ttx per_node early head daemon node")
-Costs = collections.namedtuple("Costs", "latency submit place end take start")
+# Seconds; behind: percent.
+Costs = collections.namedtuple("Costs", "latency submit place end take start behind")
 FORM = record.Form(
     f"{NAME} --dvm", None, use=str, nodes=int, tasks=int, messages=int,
     simulated_messages=int, bytes=int, simulated_bytes=int, start_s=float,
@@ -217,7 +218,7 @@ def ps(seconds):
 
 def scenario(options, nodes, costs):
     lines = ["[dvm]", f"nodes = {nodes}", f"slots = {SLOTS}", "names = local",
-             f"cores = {options.cores}", "batch = 1000000", "journal = yes",
+             f"cores = {options.cores}", f"behind = {costs.behind}", "batch = 1000000", "journal = yes",
              f"latency = {ps(costs.latency)}", f"take = {ps(costs.take)}", f"start = {ps(costs.start * (1 - SHARE_EXIT))}",
              f"exit = {ps(costs.start * SHARE_EXIT)}"]
     lines += [f"{name} = {ps(getattr(costs, name))}" for name in ("submit", "place", "end")]
@@ -256,28 +257,21 @@ def costs_of(found, single):
     node = sum(result.daemon + result.node for result in found.values()) - take
     return Costs(max(single.start - place - take / parts_of(tasks), 0), single.submit, place,
                  max(rest, 0) / parts_of(tasks), take / parts_of(tasks),
-                 node / sum(task.ranks for task in tasks))
-
-
-def misfit(options, found, costs):
-    """The logarithm of the simulated times from placed to started by the measured ones."""
-    return statistics.mean(
-        math.log(max(simulate(options, nodes, costs).start, 1e-9) / max(result.start, 1e-9))
-        for nodes, result in found.items())
+                 node / sum(task.ranks for task in tasks), 0)
 
 
 def fit(options, found, single):
-    """The costs of processor times; what a daemon does for a part is then scaled until
-    times from placed to started agree."""
-    costs, low, high = costs_of(found, single), 1 / FACTOR_MOST, FACTOR_MOST
+    """The costs of processor times. How far daemons wait for processes is fitted to the time from
+    placed to started of the largest DVM: in a small one all daemons have their messages
+    before there are processes."""
+    costs, nodes, low, high = costs_of(found, single), max(found), 0, 100
     for _ in range(FIT_STEPS):
-        middle = math.sqrt(low * high)
-        if misfit(options, found, costs._replace(take=costs.take * middle)) > 0:
-            high = middle
-        else:
+        middle = (low + high) // 2
+        if simulate(options, nodes, costs._replace(behind=middle)).start < found[nodes].start:
             low = middle
-    factor = math.sqrt(low * high)
-    return costs._replace(take=costs.take * factor), factor
+        else:
+            high = middle
+    return costs._replace(behind=(low + high + 1) // 2)
 
 
 # ---- the whole ----
@@ -319,11 +313,11 @@ def show(nodes, real, model):
             *(f"{nodes} nodes: {what}" for what in times)]
 
 
-def show_costs(costs, factor):
+def show_costs(costs):
     print(f"costs: {costs.latency * 1e6:.1f} us a message; of the head, {costs.submit * 1e6:.1f} "
           f"us a task, {costs.place * 1e6:.1f} and {costs.end * 1e6:.1f} us a part for its "
-          f"start and end; of a daemon, {costs.take * 1e6:.1f} us a part ({factor:.2f} of the "
-          f"measured processor time), and {costs.start * 1e6:.1f} us a process")
+          f"start and end; of a daemon, {costs.take * 1e6:.1f} us a part, and {costs.start * 1e6:.1f} "
+          f"us a process; a daemon that wakes up waits for {costs.behind} % of the processes' work")
 
 
 def read_measured(options):
@@ -354,8 +348,8 @@ def validate(options, writer):
             progress.step(f"fitting the costs: {nodes} nodes")
             found[nodes] = measure(options, nodes)
     progress.end()
-    costs, factor = fit(options, found, single)
-    show_costs(costs, factor)
+    costs = fit(options, found, single)
+    show_costs(costs)
     print(TABLE.format(*HEADINGS))
     wrong = []
     for use, points in ("fit", list(found)), ("compare", compare or options.nodes):
