@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How packages are made, and what is in them beside what "make install" installs.
 EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging/make-tarball \
+	contrib/packaging/container/Dockerfile \
 	contrib/packaging/enroot/51-slurm-pmi2x.sh contrib/packaging/firewalld.xml \
 	contrib/packaging/lintian-exceptions contrib/packaging/mpi.conf \
 	contrib/packaging/slurmd-limits.conf \
@@ -15,7 +16,7 @@ EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging
 	contrib/packaging/ansible/site.yml \
 	contrib/packaging/ansible/roles/pmi2x/defaults/main.yml \
 	contrib/packaging/ansible/roles/pmi2x/tasks/main.yml \
-	testsuite/packages testsuite/packages-apt testsuite/packages-dnf testsuite/packages-doc \
+	testsuite/packages testsuite/packages-apt testsuite/packages-dnf testsuite/packages-doc testsuite/packages-image \
 	testsuite/packages-machine testsuite/packages-next testsuite/packages-node \
 	testsuite/packages-site testsuite/packages-slurms testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
