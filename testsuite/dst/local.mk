@@ -32,7 +32,7 @@ simulation_client = testsuite/dst/libclient_state.la \
 	contrib/libpmi2x/libclient.la
 testsuite/dst/client-library.o: $(simulation_client)
 	$(AM_V_GEN)$(LD) -r -o $@.tmp -u client_switch -u PMI_Init -u PMI2_Init \
-		-u PMIX_Wait \
+		-u PMIX_Wait -u PMIX_Sync_open \
 		`echo $(simulation_client) | sed 's|\([a-z_]*\)\.la|.libs/\1.a|g'`
 	$(AM_V_at)$(OBJCOPY) -w -G 'PMI*' -G client_switch $@.tmp $@
 	$(AM_V_at)rm -f $@.tmp

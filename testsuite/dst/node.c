@@ -168,7 +168,7 @@ static int run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 	struct sim_node *n = process_current()->arg;
 	const int all[] = { setup_fd, host_fd, fds->registration,
 			    fds->listener, fds->connect_back, fds->region,
-			    fds->pmix };
+			    fds->pmix, fds->sync, fds->sync_client };
 
 	n->setup_fd = setup_fd;
 	n->host_fd = host_fd;
@@ -193,13 +193,18 @@ static int open_supervisor(struct sim_node *n, struct supervisor **out)
 	const struct supervisor_options options = {
 		.agent = make_options(n->step, n->process->host),
 		.program.run = run_agent,
+		.program.uid = getuid(),
+		.sync = true,
 		.connect_back_fd = n->connect_back_fd = local_listen(),
 	};
 	int rc = supervisor_start(out, &n->view, &options, &host, step_log());
 
-	if (!rc)
-		n->registration_fd = supervisor_registration_fd(*out);
-	return rc;
+	if (rc)
+		return rc;
+	n->registration_fd = supervisor_registration_fd(*out);
+	if (supervisor_sync_name(*out))
+		snprintf(n->sync_name, sizeof(n->sync_name), "%s", supervisor_sync_name(*out));
+	return 0;
 }
 
 static void close_supervisor(struct supervisor *s)

@@ -17,6 +17,7 @@ enum step_kind {
 	STEP_RING,
 	STEP_IN_FLIGHT, /* several at once, completed in any order */
 	STEP_GROUP,     /* barriers of some ranks, then perhaps a fence of all */
+	STEP_STORE,     /* keys, counters and barriers of pmi2x-sync */
 	STEP_NODE_ATTR, /* of all ranks of a node */
 	STEP_JOB_ATTR,
 	STEP_NAMES,

@@ -425,6 +425,7 @@ static int (*const steps[STEP_KINDS])(struct sim_rank *r) = {
 	[STEP_RING] = do_ring,
 	[STEP_IN_FLIGHT] = do_in_flight,
 	[STEP_GROUP] = do_group,
+	[STEP_STORE] = rank_use_store,
 	[STEP_NODE_ATTR] = do_node_attribute,
 	[STEP_JOB_ATTR] = do_job_attribute,
 	[STEP_NAMES] = do_names,
@@ -443,6 +444,8 @@ static const char *environment(struct process *p, const char *name)
 		return r->rank_text;
 	if (!strcmp(name, "PMI_SIZE"))
 		return r->size_text;
+	if (!strcmp(name, "PMI2X_SYNC"))
+		return r->sync_text[0] ? r->sync_text : NULL;
 	if (!strcmp(name, "PMI_JOBID"))
 		return "7.0";
 	if (!strcmp(name, "PMI2X_NOSHM"))
@@ -572,6 +575,9 @@ void rank_begin(struct sim_rank *r)
 	snprintf(name, sizeof(name), "rank%u", r->rank);
 	snprintf(r->rank_text, sizeof(r->rank_text), "%u", r->rank);
 	snprintf(r->size_text, sizeof(r->size_text), "%u", job_size(r));
+	if (r->node->sync_name[0])
+		snprintf(r->sync_text, sizeof(r->sync_text), "%s:%u:7.0", r->node->sync_name,
+			 r->rank);
 	r->pmi1_api = draw_once_in(3);
 	r->no_shm = draw_once_in(5);
 	r->no_slots = draw_once_in(5);

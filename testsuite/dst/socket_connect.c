@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making connections between simulated hosts, and what sockets say of themselves. */
 #include <netinet/tcp.h>
+#include <stddef.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "testsuite/dst/sockets_internal.h"
 
@@ -85,8 +88,6 @@ static bool is_bound(uint32_t host, uint16_t port)
 
 int __wrap_socket(int family, int type, int protocol)
 {
-	if (family == AF_UNIX) /* srun's, for tools */
-		return fails(EAFNOSUPPORT);
 	return fd_open(socket_new(family, type)->file);
 }
 
@@ -127,27 +128,81 @@ static void wait_for_accept(struct socket *listener, struct socket *new,
 	listener->connections++;
 }
 
+static int connect_to(struct socket *s, struct socket *listener)
+{
+	if (!listener || listener->no_more_input || listener->nwaiting == BACKLOG)
+		return fails(ECONNREFUSED);
+	join(s, socket_new(AF_UNIX, SOCK_STREAM));
+	wait_for_accept(listener, s->peer, now());
+	return 0;
+}
+
 int local_connect(int fd)
 {
 	struct socket *listener = socket_of(fd), *s;
 
-	if (!listener || listener->nwaiting == BACKLOG)
-		return fails(ECONNREFUSED);
 	if (!fd_available())
 		return fails(EMFILE);
 	s = socket_new(AF_UNIX, SOCK_STREAM);
-	join(s, socket_new(AF_UNIX, SOCK_STREAM));
-	wait_for_accept(listener, s->peer, now());
-	return fd_open(s->file);
+	if (!connect_to(s, listener))
+		return fd_open(s->file);
+	file_unref(s->file);
+	return -1;
 }
+
+/* ---- names of unix sockets ---- */
+
+/* Its length in an address; the name is behind a NUL. */
+static size_t name_in(const struct sockaddr *addr, socklen_t len, const char **name)
+{
+	*name = ((const struct sockaddr_un *)addr)->sun_path + 1;
+	return len - offsetof(struct sockaddr_un, sun_path) - 1;
+}
+
+/* The socket of that name on this host; NULL: there is none. */
+static struct socket *socket_named(uint32_t host, const struct sockaddr *addr, socklen_t len)
+{
+	struct socket *s = socket_first();
+	const char *name;
+	size_t n = name_in(addr, len, &name);
+
+	while (s && (s->host != host || s->name_len != n || memcmp(s->name, name, n) != 0))
+		s = s->next;
+	return s;
+}
+
+static int bind_name(struct socket *s, const struct sockaddr *addr, socklen_t len)
+{
+	const char *name;
+
+	if (socket_named(s->host, addr, len))
+		return fails(EADDRINUSE);
+	s->name_len = name_in(addr, len, &name);
+	memcpy(s->name, name, s->name_len);
+	return 0;
+}
+
+static int connect_to_name(struct socket *s, const struct sockaddr *addr, socklen_t len)
+{
+	struct socket *listener = socket_named(s->host, addr, len);
+
+	if (listener && listener->state != SOCKET_LISTENS)
+		listener = NULL;
+	return connect_to(s, listener);
+}
+
+/* ---- more connections ---- */
 
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct socket *s = socket_of(fd);
-	uint16_t port = port_in(addr);
+	uint16_t port;
 
 	if (!s)
 		return -1;
+	if (s->family == AF_UNIX)
+		return bind_name(s, addr, len);
+	port = port_in(addr);
 	if (port && is_bound(s->host, port))
 		return fails(EADDRINUSE);
 	s->port = port ? port : network_next_port(s->host);
@@ -224,6 +279,8 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!s || s->state != SOCKET_NEW)
 		return s ? fails(s->state == SOCKET_CONNECTS ? EALREADY :
 							       EISCONN) : -1;
+	if (s->family == AF_UNIX)
+		return connect_to_name(s, addr, len);
 	s->port = network_next_port(s->host);
 	s->peer_host = ntohl(((const struct sockaddr_in *)addr)->sin_addr.s_addr) &
 		       (HOSTS_MAX - 1);
@@ -342,7 +399,7 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 		*(int *)value = s->type;
 		return 0;
 	case SO_PEERCRED:
-		*credentials = (struct ucred){ .pid = s->maker->pid };
+		*credentials = (struct ucred){ .pid = s->maker->pid, .uid = getuid() };
 		return 0;
 	case SO_PEERPIDFD:
 		return give_pidfd(s, value);

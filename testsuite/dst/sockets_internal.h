@@ -39,6 +39,8 @@ struct socket {
 	enum socket_state state;
 	uint32_t host;
 	uint16_t port;              /* own; 0: none */
+	char name[108];             /* of a unix socket that listens, in the abstract namespace */
+	size_t name_len;            /* 0: none */
 	uint32_t peer_host;
 	uint16_t peer_port;
 	struct socket *peer;        /* NULL: closed, or never there */

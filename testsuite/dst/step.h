@@ -18,6 +18,7 @@ struct sim_rank {
 	char fd_text[16];        /* PMI_FD and so on, for its environment */
 	char rank_text[16];
 	char size_text[16];
+	char sync_text[64];      /* PMI2X_SYNC */
 	bool pmi1_api;
 	bool no_shm, no_slots;
 	int pmi_fd;
@@ -32,6 +33,7 @@ struct sim_node {
 	int setup_fd, host_fd;   /* its descriptors, */
 	struct agent_fds fds;    /* ... and the rest of them */
 	int registration_fd;
+	char sync_name[40];      /* of the socket of pmi2x-sync; empty: there is none */
 	int connect_back_fd;     /* slurmd connects to it; -1: not yet made */
 	struct pmi_step view;
 };
@@ -61,5 +63,7 @@ void check_nothing_left(struct process *p);
 void node_begin(struct sim_node *n);
 /* rank.c */
 void rank_begin(struct sim_rank *r);
+/* rank_sync.c: 0 or an error code. */
+int rank_use_store(struct sim_rank *r);
 /* srun.c */
 void srun_begin(struct step *s);
