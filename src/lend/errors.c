@@ -7,6 +7,11 @@
 static bool is_set;  /* the program has set a handler */
 static bool of_self; /* that of MPI_COMM_SELF, whose errors otherwise go to MPI_COMM_WORLD */
 
+bool errors_are_handled(void)
+{
+	return is_set;
+}
+
 static lend_arg exchange(struct hooks *h, lend_arg comm)
 {
 	lend_arg before = 0;

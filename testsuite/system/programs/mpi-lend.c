@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * mpi-lend CASE: two ranks with OpenMP under PMI2X_LEND=on, each bound to the core of its
+ * mpi-lend CASE...: two ranks with OpenMP under PMI2X_LEND=on, each bound to the core of its
  * number. A rank that expects something polls until it is so, 30 seconds at most.
  */
 #define _GNU_SOURCE
@@ -428,23 +428,24 @@ static void test_messages(void)
 	}
 }
 
-static int handled;
+static int handled, handled_class;
 
 static void on_error(MPI_Comm *c, int *code, ...)
 {
 	(void)c;
-	(void)code;
+	MPI_Error_class(*code, &handled_class);
 	handled++;
 }
 
-static void expect_truncated(int rc, int wanted)
+/* Calls of MPICH 5 return 0 after a handler of the program. */
+static void expect_truncated(int rc)
 {
-	int class;
+	int class = handled_class;
 
-	MPI_Error_class(rc, &class);
-	if (class != wanted || handled != 1) {
-		printf("rank %d: class %d, not %d, and %d calls of the handler\n", rank, class,
-		       wanted, handled);
+	if (rc)
+		MPI_Error_class(rc, &class);
+	if (class != MPI_ERR_TRUNCATE || handled != 1) {
+		printf("rank %d: class %d, and %d calls of the handler\n", rank, class, handled);
 		fflush(stdout);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
@@ -464,14 +465,13 @@ static void test_truncation(void)
 	MPI_Comm_create_errhandler(on_error, &handler);
 	MPI_Comm_set_errhandler(c, handler);
 	MPI_Isend(out, 2, MPI_INT, !rank, 4, c, &r[0]);
-	expect_truncated(MPI_Recv(in, 1, MPI_INT, !rank, 4, c, s), MPI_ERR_TRUNCATE);
+	expect_truncated(MPI_Recv(in, 1, MPI_INT, !rank, 4, c, s));
 	MPI_Wait(&r[0], MPI_STATUS_IGNORE);
-	expect_truncated(MPI_Sendrecv(out, 2, MPI_INT, !rank, 4, in, 1, MPI_INT, !rank, 4, c, s),
-			 MPI_ERR_TRUNCATE);
+	expect_truncated(MPI_Sendrecv(out, 2, MPI_INT, !rank, 4, in, 1, MPI_INT, !rank, 4, c, s));
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler); /* of MPI_Wait in MPICH */
 	MPI_Irecv(in, 1, MPI_INT, !rank, 4, c, &r[0]);
 	MPI_Isend(out, 2, MPI_INT, !rank, 4, c, &r[1]);
-	expect_truncated(MPI_Wait(&r[0], s), MPI_ERR_TRUNCATE);
+	expect_truncated(MPI_Wait(&r[0], s));
 	MPI_Wait(&r[1], MPI_STATUS_IGNORE);
 	MPI_Comm_free(&c);
 	MPI_Errhandler_free(&handler);
@@ -683,9 +683,10 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (argc > 1 && !strcmp(argv[1], cases[i].name))
-			cases[i].run();
+	for (int arg = 1; arg < argc; arg++)
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+			if (!strcmp(argv[arg], cases[i].name))
+				cases[i].run();
 	printf("rank %d threads %d ok\n", rank, omp_get_max_threads());
 	MPI_Finalize();
 	return 0;
