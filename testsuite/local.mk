@@ -15,6 +15,16 @@ list-tests:
 	@echo $(TESTS)
 .PHONY: list-tests
 
+# Where packages find what is installed. Those of the plugin are lists of their own.
+list-installed:
+	@printf 'usr/bin/%s\n' $(notdir $(bin_PROGRAMS) $(dist_bin_SCRIPTS))
+	@printf 'usr/libexec/pmi2x/%s\n' \
+		$(notdir $(pkglibexec_PROGRAMS) $(dist_pkglibexec_SCRIPTS))
+	@for page in $(notdir $(dist_man_MANS) $(man_MANS)); do \
+		echo "usr/share/man/man$${page##*.}/$$page"; \
+	done
+.PHONY: list-installed
+
 # In hours. With the plugin when it is built here. make check-sanitize KIND=thread: that
 # kind alone.
 KIND = all
