@@ -216,6 +216,10 @@ static void do_abort(void *arg, uint32_t rank, int code, const char *text)
 	struct srun_server *h = arg;
 
 	h->aborted = true;
+	if (rank == CONTROL_KEY_WAITS) {
+		srun_server_status_end_step(h, code, text);
+		return;
+	}
 	h->host.abort(h->host.arg, rank, code, text);
 }
 
@@ -343,6 +347,7 @@ static void on_settled(uv_check_t *settled)
 	struct srun_server *h = settled->data;
 
 	uv_check_stop(settled);
+	srun_server_status_flush(h);
 	srun_server_step_ended(h, h->jobid);
 	if (srun_server_spawn_end_unwanted(h))
 		enter(h, WAITING, h->wait_ms);

@@ -67,6 +67,8 @@ struct srun_status {
 	struct stalls stalls;      /* waits found in the nodes' status */
 	struct stalls later;       /* ... the next one: its answers are older */
 	struct reported reported[COLL_KINDS];
+	char *ending;       /* why the step is to be ended when the query is over; NULL: it is not */
+	int ending_code;
 	uint32_t key_age_s; /* of the last report of a wait for a key; 0: none */
 	struct tool *tools;
 	unsigned ntools;
@@ -142,6 +144,13 @@ void srun_server_send_to_agent(struct asker *to, const void *data, size_t len);
 /* Listen for tools, if the host knows the nodes; without them srun goes on. */
 void srun_server_status_open(struct srun_server *h);
 void srun_server_status_close(struct srun_server *h);
+/*
+ * End the step: the last line also names the ranks that wait for a key of the store, if the nodes
+ * say so soon.
+ */
+void srun_server_status_end_step(struct srun_server *h, int code, const char *why);
+/* The step is over: wait no longer for that. */
+void srun_server_status_flush(struct srun_server *h);
 /* An agent has connected: it can answer what is asked. */
 void srun_server_status_joined(struct agent_link *a);
 /*

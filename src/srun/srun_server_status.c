@@ -22,6 +22,7 @@
 
 #define MS_PER_S 1000
 #define TOOLS_MAX 8
+#define ENDING_MS 1000 /* for the nodes to say who waits, before the step is ended */
 
 /* A report again when the wait has nearly doubled. */
 #define GROWS(age, last) ((uint64_t)(age) * 10 >= (uint64_t)(last) * 18)
@@ -102,7 +103,7 @@ static void report_key(struct srun_server *h)
 	char text[STATUS_TEXT_MAX];
 	uint32_t age_s, last = h->status.key_age_s;
 
-	if (!step_status_key(h->status.asked, text, &age_s) ||
+	if (!step_status_key(h->status.asked, 1, text, &age_s) ||
 	    (age_s >= last && last && !GROWS(age_s, last)))
 		return;
 	h->status.key_age_s = age_s;
@@ -167,6 +168,22 @@ static void tell_tools(struct srun_server *h)
 
 /* ---- a query ---- */
 
+static void end_step(struct srun_server *h)
+{
+	char why[2 * STATUS_TEXT_MAX], key[STATUS_TEXT_MAX];
+	uint32_t age_s;
+
+	if (!h->status.ending)
+		return;
+	if (h->status.asked && step_status_key(h->status.asked, 0, key, &age_s))
+		snprintf(why, sizeof(why), "%.900s; %s", h->status.ending, key);
+	else
+		snprintf(why, sizeof(why), "%s", h->status.ending);
+	free(h->status.ending);
+	h->status.ending = NULL;
+	h->host.abort(h->host.arg, CONTROL_NO_RANK, h->status.ending_code, why);
+}
+
 static void forget_answers(struct srun_server *h)
 {
 	step_status_destroy(h->status.asked);
@@ -180,6 +197,7 @@ static void end_query(struct srun_server *h)
 	uv_timer_stop(&h->status.deadline);
 	tell_stalls(h);
 	tell_tools(h);
+	end_step(h);
 	forget_answers(h);
 	h->status.stalls = h->status.later;
 	h->status.later = (struct stalls){ false };
@@ -206,6 +224,23 @@ static int begin_query(struct srun_server *h)
 	h->status.query++;
 	send_query(h, NULL);
 	return 0;
+}
+
+void srun_server_status_end_step(struct srun_server *h, int code, const char *why)
+{
+	h->status.ending = strdup(why);
+	h->status.ending_code = code;
+	if (!h->status.ending)
+		h->host.abort(h->host.arg, CONTROL_NO_RANK, code, why);
+	else if (!h->host.nodes || begin_query(h))
+		end_step(h);
+	else
+		uv_timer_start(&h->status.deadline, on_deadline, ENDING_MS, 0);
+}
+
+void srun_server_status_flush(struct srun_server *h)
+{
+	end_step(h);
 }
 
 void srun_server_status(void *arg, uint32_t query, uint32_t position,
@@ -343,5 +378,6 @@ void srun_server_status_close(struct srun_server *h)
 	while (h->status.tools)
 		drop_tool(h->status.tools);
 	forget_answers(h);
+	free(h->status.ending);
 	uv_close((uv_handle_t *)&h->status.deadline, NULL);
 }

@@ -22,7 +22,7 @@ static void look(const struct step_status *s)
 		if (step_status_stalled(s, kind, &what))
 			FUZZ_CHECK(strlen(step_status_text(s, &what, text)) <
 				   sizeof(text));
-	if (step_status_key(s, text, &age_s))
+	if (step_status_key(s, 1, text, &age_s))
 		FUZZ_CHECK(age_s && strlen(text) < sizeof(text));
 	buf_init(&b, STATUS_ANSWER_MAX);
 	FUZZ_CHECK(!step_status_pack(s, "1.0", &b));

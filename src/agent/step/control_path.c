@@ -356,12 +356,12 @@ void control_path_send(void *service, const void *data, size_t len)
 	payload_unref(frame);
 }
 
-void control_path_end_step(struct service *s, const char *why, int code)
+static void end_step(struct service *s, uint32_t rank, const char *why, int code)
 {
 	const struct control_msg msg = {
 		.type = CONTROL_ABORT,
 		.origin = s->step->position,
-		.rank = CONTROL_NO_RANK,
+		.rank = rank,
 		.code = code,
 		.text = (char *)why,
 	};
@@ -373,6 +373,16 @@ void control_path_end_step(struct service *s, const char *why, int code)
 		node_kill_step(s->node, why);
 	else
 		control_path_send(s, b.data, b.len);
+}
+
+void control_path_end_step(struct service *s, const char *why, int code)
+{
+	end_step(s, CONTROL_NO_RANK, why, code);
+}
+
+void control_path_end_waits(struct service *s, const char *why, int code)
+{
+	end_step(s, CONTROL_KEY_WAITS, why, code);
 }
 
 void control_path_send_msg(struct service *s, struct control_msg *msg)

@@ -16,6 +16,8 @@ void control_path_send(void *service, const void *data, size_t len);
 void control_path_send_msg(struct service *s, struct control_msg *msg);
 /* Ask srun to end the step and to print why; without srun, ask the host. */
 void control_path_end_step(struct service *s, const char *why, int code);
+/* As above; srun asks the nodes which ranks wait for a key of the store, and adds that. */
+void control_path_end_waits(struct service *s, const char *why, int code);
 
 /* Three of struct peers_ops, with the service. */
 void control_path_ask_started(void *service, uint32_t position);

@@ -58,7 +58,7 @@ static void do_abort(void *arg, uint32_t rank, int code, const char *text)
 	const struct service *s = arg;
 	char why[NODE_WHY_MAX];
 
-	if (rank == CONTROL_NO_RANK)
+	if (rank == CONTROL_NO_RANK || rank == CONTROL_KEY_WAITS)
 		snprintf(why, sizeof(why), "%s", text);
 	else
 		snprintf(why, sizeof(why), "rank %u called abort%s%.300s (exit code %d)",

@@ -17,7 +17,7 @@ void store_failure_explain(const struct service *s, const char *why, char out[NO
 	uint32_t n = 0;
 
 	snprintf(out, NODE_WHY_MAX, "%s", why);
-	if (!store_waits_for_key(s->store, &key) || key.space != STORE_TORCH)
+	if (!s->node->options->no_srun || !store_waits_for_key(s->store, &key) || key.space != STORE_TORCH)
 		return;
 	store_each_key_wait(s->store, &key, count_waiter, &n);
 	snprintf(out, NODE_WHY_MAX, "%.400s (%u connection%s wait%s for key %s)", why, n,

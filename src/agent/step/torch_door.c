@@ -328,7 +328,7 @@ static void on_soon(uv_timer_t *timer)
 		return;
 	d->step_ends = true;
 	store_failure_explain(d->service, d->failure, why);
-	control_path_end_step(d->service, why, d->code);
+	control_path_end_waits(d->service, why, d->code);
 }
 
 static void look_soon(struct torch_door *d)

@@ -20,7 +20,8 @@ enum control_type {
 	CONTROL_NAMES,     /* of PMIx: rank and name (its namespace) of who asks,
 	                      text (its node's name), body: names_pack_request */
 	CONTROL_ABORT,     /* rank, code, text: a rank called abort, or a node
-	                      cannot go on (CONTROL_NO_RANK); no reply */
+	                      cannot go on (CONTROL_NO_RANK, CONTROL_KEY_WAITS);
+	                      no reply */
 	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed; or
 	                      code 1: a rank has ended badly after it was told. A
 	                      node passes on the first it gets; no reply */
@@ -46,6 +47,7 @@ enum control_type {
 };
 
 #define CONTROL_NO_RANK UINT32_MAX     /* of an abort: no rank has called it */
+#define CONTROL_KEY_WAITS (UINT32_MAX - 1) /* ... and srun adds the ranks that wait for a key */
 #define CONTROL_TEXT_MAX 4096          /* bytes of name or text */
 #define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request or of names */
 #define CONTROL_FRAME_MAX (CONTROL_BODY_MAX + 3 * CONTROL_TEXT_MAX) /* packed */

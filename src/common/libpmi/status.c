@@ -504,7 +504,7 @@ static int pack_texts(const struct step_status *s, struct buf *out)
 	struct stalled what[COLL_KINDS];
 	char text[STATUS_TEXT_MAX], key[STATUS_TEXT_MAX];
 	uint32_t count = 0, age_s;
-	bool key_waits = step_status_key(s, key, &age_s);
+	bool key_waits = step_status_key(s, 1, key, &age_s);
 	int rc;
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)

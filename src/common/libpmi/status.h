@@ -156,10 +156,11 @@ const char *step_status_text(const struct step_status *s,
 			     char out[STATUS_TEXT_MAX]);
 /*
  * "key x: 60 s, ranks 1-2 (nodes n1, n2) wait for it, and it has no value; rank 3 (node n3) has not
- * connected to the TCPStore": the key that has been waited for longest, of all nodes. False: nobody waits
- * for a key, or there is no memory.
+ * connected to the TCPStore": the key that has been waited for longest, of all nodes. False: nobody has
+ * waited for a key for `least_s`, or there is no memory.
  */
-bool step_status_key(const struct step_status *s, char out[STATUS_TEXT_MAX], uint32_t *age_s);
+bool step_status_key(const struct step_status *s, uint32_t least_s, char out[STATUS_TEXT_MAX],
+		     uint32_t *age_s);
 /*
  * For tools: STATUS_FORM and the name of the step; a number and the names of the
  * nodes; a number and the texts of what waits, collectives first; then to the end the position of each

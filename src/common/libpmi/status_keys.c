@@ -79,15 +79,15 @@ struct view {
 	uint32_t *list;   /* room for all ranks */
 };
 
-/* NULL: nobody has waited for a second. */
-static const struct status_keys *oldest(const struct step_status *s)
+/* NULL: nobody has waited for `least_s`. */
+static const struct status_keys *oldest(const struct step_status *s, uint32_t least_s)
 {
 	const struct status_keys *found = NULL;
 
 	for (uint32_t i = 0; i < s->nodes; i++) {
 		const struct status_keys *k = &s->all[i].keys;
 
-		if (k->key && k->age_s && (!found || k->age_s > found->age_s))
+		if (k->key && k->age_s >= least_s && (!found || k->age_s > found->age_s))
 			found = k;
 	}
 	return found;
@@ -278,9 +278,10 @@ static bool look(struct view *v)
 	return true;
 }
 
-bool step_status_key(const struct step_status *s, char out[STATUS_TEXT_MAX], uint32_t *age_s)
+bool step_status_key(const struct step_status *s, uint32_t least_s, char out[STATUS_TEXT_MAX],
+		     uint32_t *age_s)
 {
-	struct view v = { .step = s, .keys = oldest(s), .ranks = rank_limit(s) };
+	struct view v = { .step = s, .keys = oldest(s, least_s), .ranks = rank_limit(s) };
 	const char *text;
 	struct buf b;
 	bool known;

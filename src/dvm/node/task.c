@@ -120,7 +120,7 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 	const struct task *t = arg;
 	char why[DVM_TEXT_MAX];
 
-	if (rank == CONTROL_NO_RANK) {
+	if (rank == CONTROL_NO_RANK || rank == CONTROL_KEY_WAITS) {
 		fail(t, 0, code, text);
 		return;
 	}

@@ -323,7 +323,7 @@ static void expect_key(const struct step_status *s, const char *want)
 	char text[STATUS_TEXT_MAX];
 	uint32_t age_s;
 
-	assert_true(step_status_key(s, text, &age_s));
+	assert_true(step_status_key(s, 1, text, &age_s));
 	assert_string_equal(text, want);
 	assert_int_equal(age_s, 60);
 }
@@ -424,7 +424,8 @@ STEP_TEST(wait_for_a_key_that_has_just_begun_is_not_told, 1)
 	uint32_t age_s;
 
 	add_ranks(s, 0, 0, 2, 0, &keys);
-	assert_false(step_status_key(s, text, &age_s));
+	assert_false(step_status_key(s, 1, text, &age_s));
+	assert_true(step_status_key(s, 0, text, &age_s));
 }
 
 /* A node can name any rank. */
@@ -435,7 +436,7 @@ STEP_TEST(ranks_beyond_any_step_are_left_out, 1)
 	uint32_t age_s;
 
 	add_ranks(s, 0, 0, UINT32_MAX, 0, &keys);
-	assert_false(step_status_key(s, text, &age_s));
+	assert_false(step_status_key(s, 1, text, &age_s));
 }
 
 TEST(equal_ranks_are_one_run)
