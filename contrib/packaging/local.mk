@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How packages are made, and what is in them beside what "make install" installs.
 EXTRA_DIST += contrib/packaging/release contrib/packaging/sbom contrib/packaging/make-tarball \
-	contrib/packaging/container/Dockerfile \
+	contrib/packaging/container/Dockerfile contrib/packaging/easybuild/pmi2x-0.1.0.eb \
 	contrib/packaging/enroot/51-slurm-pmi2x.sh contrib/packaging/firewalld.xml \
 	contrib/packaging/lintian-exceptions contrib/packaging/mpi.conf \
 	contrib/packaging/slurmd-limits.conf \
