@@ -80,9 +80,9 @@ def test_program_of_a_newer_mpi_ends_well(cluster, compile_program, mpi, request
     assert sorted(run(cluster, program, "errors").ok().lines) == ok(2)
 
 
-@pytest.mark.parametrize("case", ["closed", "duplicated"])
+@pytest.mark.parametrize("case", ["closed", "duplicated", "early"])
 def test_rank_without_its_lock_counts_as_gone(cluster, lender, case):
-    """Its program has closed the descriptor of the table, or a copy of it."""
+    """Its program has closed the descriptor of the table, or a copy, or has called MPI_Finalize."""
     assert in_order(run(cluster, lender, case)) == ok(2)
 
 

@@ -299,6 +299,13 @@ static void test_duplicated(void)
 	without_lock();
 }
 
+/* Rank 1 is in MPI_Finalize. */
+static void test_early(void)
+{
+	if (!rank)
+		expect_on_other(true);
+}
+
 /* Calls of rank 1 that are not counted: rank 0 stops counting, too. */
 static void test_uncounted(void)
 {
@@ -665,7 +672,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "moves", test_moves },     { "signals", test_signals },
-	{ "closed", test_closed },   { "duplicated", test_duplicated },
+	{ "early", test_early },     { "closed", test_closed },   { "duplicated", test_duplicated },
 	{ "barrier", test_barrier },
 	{ "isend", test_isend },
 	{ "communicators", test_communicators },
