@@ -51,6 +51,7 @@ static struct arrival come(lend_arg handle)
 		return a;
 	l = a.hooks->lender;
 	a.calls = arrivals_enter(&l->arrivals, a.comm->group, l->slot);
+	lender_call(l);
 	return a;
 }
 

@@ -23,6 +23,7 @@
 #define LEND_AFTER_NS 200000
 #define NAP_MIN_NS 5000
 #define NAP_MAX_NS 100000
+#define NAP_MAX_CALLED_NS 500000 /* of a rank that lender_call wakes */
 #define LOOK_NS 10000000 /* for a rank that has died */
 #define NS_PER_US 1000
 #define NS_PER_MS 1000000
@@ -270,17 +271,43 @@ static void pause_once(void)
 #endif
 }
 
-static void pause_or_nap(struct lender *l, int64_t *nap)
+/* A call that comes before the sleep ends it at once: this rank counts as asleep before the test. */
+static bool nap(struct lender *l, bool (*test)(void *arg), void *arg, int64_t ns)
 {
-	struct timespec t = { 0, *nap };
+	struct timespec t = { 0, ns };
+	uint32_t seen;
+	bool done;
+
+	atomic_fetch_add(&l->table->sleepers, 1);
+	seen = atomic_load(&l->table->calls);
+	done = test(arg);
+	if (!done)
+		syscall(SYS_futex, &l->table->calls, FUTEX_WAIT, seen, &t, NULL, 0);
+	atomic_fetch_sub(&l->table->sleepers, 1);
+	return done;
+}
+
+/* A nap costs the rank that uses the core 10 to 20 us, so a long wait has longer naps. */
+static bool pause_or_nap(struct lender *l, bool (*test)(void *arg), void *arg, int64_t *ns,
+			 int64_t ns_max)
+{
+	int64_t now = *ns;
 
 	if (!l->naps_only && !ledger_is_used(&l->ledger, l->slot)) {
 		for (int i = 0; i < PAUSES; i++)
 			pause_once();
-		return;
+		return false;
 	}
-	nanosleep(&t, NULL);
-	*nap = *nap * 2 < NAP_MAX_NS ? *nap * 2 : NAP_MAX_NS;
+	*ns = now * 2 < ns_max ? now * 2 : ns_max;
+	return nap(l, test, arg, now);
+}
+
+void lender_call(struct lender *l)
+{
+	if (!atomic_load(&l->table->sleepers))
+		return;
+	atomic_fetch_add(&l->table->calls, 1);
+	syscall(SYS_futex, &l->table->calls, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static void resume(struct lender *l, int64_t begin)
@@ -297,16 +324,17 @@ static void resume(struct lender *l, int64_t begin)
 
 bool lender_wait(struct lender *l, bool (*test)(void *arg), void *arg, int limit_ms)
 {
-	int64_t begin, nap = NAP_MIN_NS, past = 0;
-	bool lent = false, done;
+	int64_t begin, ns = NAP_MIN_NS, ns_max = limit_ms ? NAP_MAX_CALLED_NS : NAP_MAX_NS;
+	int64_t past = 0;
+	bool lent = false, done = false;
 
 	if (test(arg))
 		return true;
 	begin = now_ns();
-	while (!(done = test(arg)) && (!limit_ms || past < (int64_t)limit_ms * NS_PER_MS)) {
+	while (!done && !(done = test(arg)) && (!limit_ms || past < (int64_t)limit_ms * NS_PER_MS)) {
 		past = now_ns() - begin;
 		if (lent)
-			pause_or_nap(l, &nap);
+			done = pause_or_nap(l, test, arg, &ns, ns_max);
 		else if (past > LEND_AFTER_NS && atomic_load(&l->active))
 			lent = lend(l);
 	}

@@ -38,9 +38,12 @@ const char *lender_start(struct lender *l, const struct lend_place *place,
 			 uint32_t threads);
 /*
  * Call test(arg) until it returns true, and lend while that takes long. `limit_ms` ends it,
- * too; 0: no limit. False: the limit came first. One thread only may wait.
+ * too; 0: no limit, and the ranks that are waited for do not make a lender_call. False: the
+ * limit came first. One thread only may wait.
  */
 bool lender_wait(struct lender *l, bool (*test)(void *arg), void *arg, int limit_ms);
+/* This rank has come to where others may wait for it: those that nap look again. */
+void lender_call(struct lender *l);
 /* The rank lends for good. */
 void lender_stop(struct lender *l);
 /* When all ranks have stopped, the one that reports writes to stderr what lending has brought. */

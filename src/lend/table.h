@@ -29,7 +29,9 @@ struct lend_entry {
 struct lend_table {
 	_Atomic uint32_t arrived; /* entries that are ready; a futex */
 	_Atomic uint32_t explained; /* 1: a rank has said why it does not lend */
-	uint32_t unused[14];
+	_Atomic uint32_t sleepers; /* ranks that nap */
+	_Atomic uint32_t calls; /* a futex: grows when ranks that nap should look again */
+	uint32_t unused[12];
 	struct lend_entry entries[];
 };
 
