@@ -23,6 +23,13 @@ SHARED_MEMORY = pathlib.Path("/dev/shm")
 # LLVM's OpenMP registers itself anew in a child of fork; _exit leaves that file.
 MPI_MEMORY = ("mpich_", "ucx_", "Intel_", "psm", "fi_", "open_mpi", "sm_segment",
               "vader_segment", "__KMP_REGISTERED_LIB_")  # fmt: skip
+# The files that take longest, or that wait long in one test; the longest is the first.
+LONG_FILES = (
+    "test_site", "test_torch", "test_faults_daemons", "test_lend_cores", "test_faults_pairs",
+    "test_pmix", "test_dvm_network", "test_faults", "test_faults_nodes", "test_config",
+    "test_sessions", "test_faults_links", "test_agree", "test_dvm_pmi", "test_site_pmix",
+    "test_status", "test_startup", "test_sim", "test_scale", "test_check",
+)  # fmt: skip
 # The wheels' MPICH opens ports over TCP; Debian's, built on UCX, cannot.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 
@@ -76,7 +83,7 @@ def pytest_collection_modifyitems(config, items):
     leave_out_what_is_wide(config, items)
     take_part(config, items)
     if config.getoption("--claims"):
-        put_large_files_first(items)
+        put_long_files_first(items)
 
 
 def skip_what_no_site_can(config, items):
@@ -106,10 +113,12 @@ def take_part(config, items):
     leave_out(config, items, lambda item: item.path not in wanted)
 
 
-def put_large_files_first(items):
-    """A run that begins a large file when no others are left keeps the user waiting."""
+def put_long_files_first(items):
+    """A run that begins a long file when no others are left keeps the user waiting."""
+    place = {f"{name}.py": at for at, name in enumerate(LONG_FILES)}
     sizes = collections.Counter(item.path for item in items)
-    items.sort(key=lambda item: (-sizes[item.path], item.path))
+    items.sort(key=lambda item: (
+        place.get(item.path.name, len(place)), -sizes[item.path], item.path))  # fmt: skip
 
 
 class Claims:
@@ -204,8 +213,8 @@ def ordinary_user(prefix):
 def mpi_memory(request):
     """Removes what MPI and OpenMP programs left in shared memory. Programs of
     another run may still use theirs: the last of the runs that share files does it.
-    It looks before its first test, whatever cluster that uses: later, what the other run
-    has left would seem to have been there."""
+    It looks before its first test, whatever cluster that uses: later, what the other
+    runs have left would seem to have been there."""
     before = set(SHARED_MEMORY.iterdir())
     claims = request.config.getoption("--claims")
     lock = os.open(claims or SHARED_MEMORY, os.O_RDONLY)
