@@ -114,7 +114,8 @@ def test_cores_of_a_process_that_has_called_exec_are_used(cluster, lender):
 
 
 def test_summary_says_what_was_lent_and_used(cluster, any_lender):
-    """Rank 1 waits for a second, or less if it comes late, and rank 0 uses its core meanwhile."""
+    """Rank 1 waits for a second, or less if it comes late, and rank 0 uses its core meanwhile.
+    If rank 1 is late, rank 0 waits for it, and rank 1 may use the core of rank 0."""
     result = run(cluster, any_lender, "second")
     node, everything, first, second = SUMMARY.search(result.stderr).groups()
     everything, first, second = ([float(x) for x in text.split("/")]
@@ -122,8 +123,9 @@ def test_summary_says_what_was_lent_and_used(cluster, any_lender):
     idle, lent, used, late = range(4)
     assert node == "n1"
     assert 0 < second[lent] <= second[idle] + second[late] + 0.02, result
-    assert abs(first[used] - second[lent]) <= 0.02 and not second[used], result
-    assert abs(everything[used] - first[used]) <= 0.02, result
+    assert abs(first[used] - second[lent]) <= 0.02, result
+    assert second[used] <= first[lent] + 0.02, result
+    assert abs(everything[used] - first[used] - second[used]) <= 0.02, result
 
 
 def test_lend_cg_prints_its_times(cluster, compile_program):
