@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_fatal(what) die("%s", what)
 #include <uthash.h>
 
 #include "dvm/cli/client.h"

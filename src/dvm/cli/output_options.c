@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define uthash_fatal(what) die("%s", what)
 #include <uthash.h>
 
 #include "dvm/cli/submission.h"

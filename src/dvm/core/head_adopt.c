@@ -58,7 +58,11 @@ static struct held *add(struct adoption *a, const struct dvm_held *m)
 	e->placement->count = m->nodes;
 	e->started_ns = m->started_ns;
 	HASH_ADD(hh, a->all, key, sizeof(e->key), e);
-	return e;
+	if (e->hh.tbl)
+		return e;
+	free(e->placement);
+	free(e);
+	return NULL;
 }
 
 /* NULL, or what is wrong. */

@@ -20,6 +20,10 @@ void dvm_head_client_opened(struct dvm_head *h, uint32_t client)
 	c->number = client;
 	buf_init(&c->ended, ENDED_MAX);
 	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+	if (!c->hh.tbl) {
+		free(c);
+		client_break_off(h, client);
+	}
 }
 
 void dvm_head_client_closed(struct dvm_head *h, uint32_t client,

@@ -55,7 +55,10 @@ int head_add_name(struct dvm_head *h, uint32_t node)
 	n->name = name;
 	n->first = n->last = node;
 	HASH_ADD_KEYPTR(hh, h->names, name, strlen(name), n);
-	return 0;
+	if (n->hh.tbl)
+		return 0;
+	free(n);
+	return -ENOMEM;
 }
 
 void head_drop_name(struct dvm_head *h, uint32_t node)

@@ -51,12 +51,16 @@ struct head_profile *profile_define(struct dvm_head *h, const char *id,
 		profile_free(p);
 		return NULL;
 	}
+	HASH_ADD_KEYPTR(hh, h->profiles, p->id, strlen(p->id), p);
+	if (!p->hh.tbl) {
+		profile_free(p);
+		return NULL;
+	}
 	p->env = *env;
 	p->limits = *limits;
 	buf_init(env, env->limit);
 	p->number = h->next_profile++;
 	p->users = 1;
-	HASH_ADD_KEYPTR(hh, h->profiles, p->id, strlen(p->id), p);
 	return p;
 }
 

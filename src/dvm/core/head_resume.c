@@ -103,7 +103,10 @@ static int read_profile(struct replay *r, const struct journal_profile *j)
 	if (j->number >= r->h->next_profile)
 		r->h->next_profile = j->number + 1;
 	HASH_ADD(hh, r->profiles, number, sizeof(old->number), old);
-	return 0;
+	if (old->hh.tbl)
+		return 0;
+	free(old);
+	return -ENOMEM;
 }
 
 static int add_unfit(struct replay *r, uint64_t id, const char *why)
@@ -115,7 +118,10 @@ static int add_unfit(struct replay *r, uint64_t id, const char *why)
 	u->id = id;
 	snprintf(u->why, sizeof(u->why), "the DVM that resumed the journal cannot run the task: %s", why);
 	HASH_ADD(hh, r->unfits, id, sizeof(u->id), u);
-	return 0;
+	if (u->hh.tbl)
+		return 0;
+	free(u);
+	return -ENOMEM;
 }
 
 /*

@@ -2,6 +2,7 @@
 /* The state of a head: its nodes, tasks and clients. */
 #pragma once
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "dvm/core/dvm_msg.h"

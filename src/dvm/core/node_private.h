@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 

@@ -56,7 +56,11 @@ int node_profile_add(struct dvm_node *n, const struct dvm_profile_msg *m)
 	p->number = m->number;
 	p->msg.number = n->next_profile++;
 	HASH_ADD(hh, n->profiles, number, sizeof(p->number), p);
-	return 0;
+	if (p->hh.tbl)
+		return 0;
+	free(p->bytes);
+	free(p);
+	return -ENOMEM;
 }
 
 void node_profile_forget(struct dvm_node *n, uint32_t number)

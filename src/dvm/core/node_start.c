@@ -198,7 +198,27 @@ static struct part *make_part(const struct dvm_launch *l, const struct dvm_bytes
 	return NULL;
 }
 
-static void add_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l,
+static void free_part(struct part *p)
+{
+	buf_free(&p->launch);
+	free(p->ranks);
+	free(p);
+}
+
+/* 0 or -ENOMEM. */
+static int list_part(struct dvm_node *n, struct part *p)
+{
+	HASH_ADD(hh, n->parts, number, sizeof(p->number), p);
+	if (!p->hh.tbl)
+		return -ENOMEM;
+	HASH_ADD(hh_task, n->by_task, task, sizeof(p->task), p);
+	if (p->hh_task.tbl)
+		return 0;
+	HASH_DELETE(hh, n->parts, p);
+	return -ENOMEM;
+}
+
+static int add_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l,
 		     struct profile *profile)
 {
 	p->number = n->next_part++;
@@ -220,9 +240,10 @@ static void add_part(struct dvm_node *n, struct part *p, const struct dvm_launch
 		l->task, l->instance, l->nodes, l->node, l->first_rank,
 		l->ranks_here, l->cores, l->gpus, n->now.wall_ns,
 	};
+	if (list_part(n, p))
+		return -ENOMEM;
 	profile->parts++;
-	HASH_ADD(hh, n->parts, number, sizeof(p->number), p);
-	HASH_ADD(hh_task, n->by_task, task, sizeof(p->task), p);
+	return 0;
 }
 
 int part_launch(struct dvm_node *n, const struct dvm_launch *l,
@@ -236,7 +257,10 @@ int part_launch(struct dvm_node *n, const struct dvm_launch *l,
 	p = make_part(l, message);
 	if (!p)
 		return -ENOMEM;
-	add_part(n, p, l, profile);
+	if (add_part(n, p, l, profile)) {
+		free_part(p);
+		return -ENOMEM;
+	}
 	wait_for_start(n, p, false);
 	if (n->waits == p && may_start(n))
 		try_start(n);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 /* The key of a class of tasks; all its bytes count. */
@@ -198,7 +199,10 @@ static struct queue_class *class_of(struct queue *q, const struct class_key *key
 	c->items.before = order_by_limit;
 	c->unfit = NEVER;
 	HASH_ADD(hh, q->classes, key, sizeof(c->key), c);
-	return c;
+	if (c->hh.tbl)
+		return c;
+	free(c);
+	return NULL;
 }
 
 /* Call delist before a change of the class's first item, and enlist after it. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 
@@ -59,7 +60,10 @@ int dvm_relay_link_open(struct dvm_relay *r, uint32_t link)
 	l->name = link;
 	bundle_init(&l->out);
 	HASH_ADD(hh, r->links, name, sizeof(l->name), l);
-	return 0;
+	if (l->hh.tbl)
+		return 0;
+	free(l);
+	return -ENOMEM;
 }
 
 static void drop_link(struct dvm_relay *r, struct relay_link *l)
@@ -122,6 +126,10 @@ static bool learn(struct dvm_relay *r, uint32_t link, const struct bundle_item *
 			return false;
 		at->position = i->position;
 		HASH_ADD(hh, r->routes, position, sizeof(at->position), at);
+		if (!at->hh.tbl) {
+			free(at);
+			return false;
+		}
 	}
 	at->attach = i->attach;
 	at->link = link;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 
@@ -45,7 +46,10 @@ static struct tree_member *find_or_make(struct tree_head *t, uint32_t position)
 		return NULL;
 	m->position = position;
 	HASH_ADD(hh, t->members, position, sizeof(m->position), m);
-	return m;
+	if (m->hh.tbl)
+		return m;
+	free(m);
+	return NULL;
 }
 
 static void set_state(struct tree_head *t, struct tree_member *m, enum member_state state)

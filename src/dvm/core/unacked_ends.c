@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #define MESSAGES_MAX ((size_t)64 << 10) /* bytes of the two of a part */
@@ -57,6 +58,10 @@ int kept_add(struct kept_set *k, const struct dvm_held *held,
 	e->key = (struct key){ held->task, held->instance };
 	buf_init(&e->messages, MESSAGES_MAX);
 	HASH_ADD(hh, k->all, key, sizeof(e->key), e);
+	if (!e->hh.tbl) {
+		free(e);
+		return -ENOMEM;
+	}
 	rc = dvm_msg_pack(&e->messages, &first);
 	rc = rc ? rc : dvm_msg_pack(&e->messages, &second);
 	if (rc)

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "dvm/common/rundir.h"
@@ -201,17 +202,14 @@ static struct client *client_new(struct head_main *h)
 		return NULL;
 	c->head = h;
 	c->number = ++h->next_client;
+	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+	if (!c->hh.tbl) {
+		free(c);
+		return NULL;
+	}
 	buf_init(&c->in, UNREAD_MAX);
 	buf_init(&c->held, UNREAD_MAX);
 	return c;
-}
-
-static void join(struct client *c)
-{
-	struct head_main *h = c->head;
-
-	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
-	dvm_head_client_opened(h->head, c->number);
 }
 
 static void on_accept(void *arg, int fd)
@@ -232,10 +230,11 @@ static void on_accept(void *arg, int fd)
 	}
 	c->process = process;
 	if (stream_open(&c->stream, loop_uv(h->loop), fd, &limits, &ops, c)) {
+		HASH_DEL(h->clients, c);
 		free(c);
 		return;
 	}
-	join(c);
+	dvm_head_client_opened(h->head, c->number);
 }
 
 /* ---- on other nodes ---- */
@@ -247,7 +246,7 @@ struct client *clients_join(struct head_main *h, struct link *l)
 	if (!c)
 		return NULL;
 	c->link = l;
-	join(c);
+	dvm_head_client_opened(h->head, c->number);
 	return c;
 }
 

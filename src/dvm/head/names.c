@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "libpmi/pmix_nspace.h"
@@ -82,7 +83,10 @@ static struct asker *find_or_add(struct name_service *s, const struct asker_key 
 		return NULL;
 	a->key = *key;
 	HASH_ADD(hh, s->askers, key, sizeof(a->key), a);
-	return a;
+	if (a->hh.tbl)
+		return a;
+	free(a);
+	return NULL;
 }
 
 static bool is_about_names(const struct dvm_bytes *b)

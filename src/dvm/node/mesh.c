@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 
@@ -113,11 +114,15 @@ static struct pool_link *new_link(struct pool *p, uint32_t node)
 		return NULL;
 	l->pool = p;
 	l->node = node;
+	if (node != NODE_NONE)
+		HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
+	if (node != NODE_NONE && !l->hh.tbl) {
+		free(l);
+		return NULL;
+	}
 	DL_APPEND(p->all, l);
 	if (node == NODE_NONE)
 		strangers_join(&p->strangers, &l->stranger, l, &l->link);
-	else
-		HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
 	return l;
 }
 
@@ -203,8 +208,11 @@ static int on_message(void *arg, struct link *link, const void *head,
 	f.head = unpack_raw(&c, f.head_len);
 	if (!cursor_ok(&c) || f.type >= FRAME_TYPES)
 		return -EPROTO;
-	if (!find_way(p, l->node))
+	if (!find_way(p, l->node)) {
 		HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
+		if (!l->hh.tbl)
+			return -ENOMEM;
+	}
 	return p->ops.frame(p->arg, l->node, &f, body);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "dvm/node/output_file.h"
@@ -341,8 +342,11 @@ int output_writers_begin(struct output_writers *w, uint32_t part, const struct n
 	reap(w);
 	o->of = w;
 	o->part = part;
-	rc = start(o, what);
+	HASH_ADD(hh, w->all, part, sizeof(o->part), o);
+	rc = o->hh.tbl ? start(o, what) : -ENOMEM;
 	if (rc) {
+		if (o->hh.tbl)
+			HASH_DEL(w->all, o);
 		free(o);
 		return rc;
 	}
@@ -351,7 +355,6 @@ int output_writers_begin(struct output_writers *w, uint32_t part, const struct n
 	uv_timer_init(w->loop, &o->timer);
 	o->poll.data = o->timer.data = o;
 	o->handles = 2;
-	HASH_ADD(hh, w->all, part, sizeof(o->part), o);
 	set_waiting(o);
 	return 0;
 }

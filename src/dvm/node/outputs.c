@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "libio/fd.h"
@@ -92,7 +93,10 @@ int outputs_open(struct outputs *o, uint32_t part)
 		return rc;
 	}
 	HASH_ADD(hh, o->all, part, sizeof(p->part), p);
-	return 0;
+	if (p->hh.tbl)
+		return 0;
+	output_free(p);
+	return -ENOMEM;
 }
 
 static struct output *find(struct outputs *o, uint32_t part)

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "agent/pmix_stream.h"
@@ -372,7 +373,10 @@ static struct nspace *new_nspace(struct pmix_hub *h, uint32_t part)
 		return NULL;
 	n->part = part;
 	HASH_ADD(hh, h->nspaces, part, sizeof(n->part), n);
-	return n;
+	if (n->hh.tbl)
+		return n;
+	free(n);
+	return NULL;
 }
 
 static int keep_client(struct nspace *n, int fd, bool old)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "agent/agent.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 
@@ -244,14 +245,29 @@ static struct task *find(struct tasks *t, uint32_t part)
 	return task;
 }
 
+/* 0 or -ENOMEM. */
+static int list_task(struct tasks *t, struct task *task)
+{
+	HASH_ADD(hh, t->all, part, sizeof(task->part), task);
+	if (!task->hh.tbl)
+		return -ENOMEM;
+	HASH_ADD(hh_key, t->by_key, key, sizeof(task->key), task);
+	if (task->hh_key.tbl)
+		return 0;
+	HASH_DELETE(hh, t->all, task);
+	return -ENOMEM;
+}
+
 int tasks_begin(struct tasks *t, uint32_t part, const struct dvm_launch *l, int registration)
 {
 	struct task *task = task_create(&t->host, part, l, registration);
 
 	if (!task)
 		return -ENOMEM;
-	HASH_ADD(hh, t->all, part, sizeof(task->part), task);
-	HASH_ADD(hh_key, t->by_key, key, sizeof(task->key), task);
+	if (list_task(t, task)) {
+		task_destroy(task);
+		return -ENOMEM;
+	}
 	task_begin(task);
 	deliver_early(t, task);
 	return 0;

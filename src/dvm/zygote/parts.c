@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "libutil/decimal.h"
@@ -67,10 +68,13 @@ int parts_open(struct parts *p, uint32_t number, uint64_t task, uint32_t instanc
 	part->instance = instance;
 	part->count = part->left = count;
 	HASH_ADD(hh, p->all, number, sizeof(part->number), part);
-	return 0;
+	if (part->hh.tbl)
+		return 0;
+	free(part);
+	return -ENOMEM;
 }
 
-void parts_started(struct parts *p, uint32_t number, uint32_t slot, pid_t pid)
+int parts_started(struct parts *p, uint32_t number, uint32_t slot, pid_t pid)
 {
 	struct part *part = find(p, number);
 	struct rank *r = &part->ranks[slot];
@@ -78,6 +82,10 @@ void parts_started(struct parts *p, uint32_t number, uint32_t slot, pid_t pid)
 	r->pid = pid;
 	r->part = part;
 	HASH_ADD(hh, p->ranks, pid, sizeof(r->pid), r);
+	if (r->hh.tbl)
+		return 0;
+	r->pid = 0;
+	return -ENOMEM;
 }
 
 static void drop(struct parts *p, struct part *part)

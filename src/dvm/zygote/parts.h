@@ -16,8 +16,8 @@ struct parts *parts_create(void);
 /* A part with `count` ranks to start; a known part is left as it is. 0 or -ENOMEM. */
 int parts_open(struct parts *p, uint32_t number, uint64_t task, uint32_t instance,
 	       uint32_t count);
-/* This process is the part's rank at `slot`. */
-void parts_started(struct parts *p, uint32_t number, uint32_t slot, pid_t pid);
+/* This process is the part's rank at `slot`. 0 or -ENOMEM. */
+int parts_started(struct parts *p, uint32_t number, uint32_t slot, pid_t pid);
 /* Ranks that have not been started will not be. */
 void parts_give_up(struct parts *p, uint32_t number);
 /* Find the rank of a process. False: the process is no rank. */

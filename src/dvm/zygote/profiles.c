@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 struct held_profile {
@@ -33,7 +34,11 @@ int profiles_add(struct held_profile **all, const struct dvm_profile_msg *m)
 		return -ENOMEM;
 	}
 	HASH_ADD(hh, *all, msg.number, sizeof(p->msg.number), p);
-	return 0;
+	if (p->hh.tbl)
+		return 0;
+	free(p->bytes);
+	free(p);
+	return -ENOMEM;
 }
 
 const struct dvm_profile_msg *profiles_find(struct held_profile *all, uint32_t number)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ranks of a part, one after another, each with its share of the part's resources. */
+#include <signal.h>
 #include <string.h>
 
 #include "dvm/zygote/zygote.h"
@@ -23,12 +24,15 @@ static int start_rank(struct parts *parts, const struct node_rank *rank,
 		      uint64_t *process)
 {
 	const pid_t pid = zygote_exec(rank, has, fds);
+	int rc;
 
 	if (pid < 0)
 		return (int)pid;
-	parts_started(parts, rank->part, rank->local, pid);
+	rc = parts_started(parts, rank->part, rank->local, pid);
+	if (rc)
+		kill(pid, SIGKILL); /* nobody would notice its end */
 	*process = (uint64_t)pid;
-	return 0;
+	return rc;
 }
 
 int zygote_start(struct parts *parts, const struct node_start *what,

@@ -44,8 +44,8 @@ TEST(part_is_known_until_its_ranks_have_ended)
 	uint32_t number, slot;
 
 	assert_int_equal(parts_open(p, 3, TASK, 0, 2), 0);
-	parts_started(p, 3, 0, 1000001);
-	parts_started(p, 3, 1, 1000002);
+	assert_int_equal(parts_started(p, 3, 0, 1000001), 0);
+	assert_int_equal(parts_started(p, 3, 1, 1000002), 0);
 	assert_true(parts_find(p, 1000002, &number, &slot));
 	assert_int_equal(number, 3);
 	assert_int_equal(slot, 1);
@@ -67,7 +67,7 @@ TEST(stray_may_run_as_long_as_its_task)
 	struct parts *p = parts_create();
 
 	assert_int_equal(parts_open(p, 3, TASK, 0, 2), 0);
-	parts_started(p, 3, 0, 1000001);
+	assert_int_equal(parts_started(p, 3, 0, 1000001), 0);
 	assert_true(parts_may_run(p, stray));
 	assert_false(parts_may_run(p, earlier));
 	parts_ended(p, 1000001);
@@ -87,7 +87,7 @@ TEST(stray_without_a_task_may_run_as_long_as_an_older_rank)
 
 	assert_false(parts_may_run(p, stray));
 	assert_int_equal(parts_open(p, 3, TASK, 0, 1), 0);
-	parts_started(p, 3, 0, rank);
+	assert_int_equal(parts_started(p, 3, 0, rank), 0);
 	assert_true(parts_may_run(p, rank));
 	assert_true(parts_may_run(p, stray));
 	parts_ended(p, rank);
@@ -105,8 +105,8 @@ TEST(signal_reaches_the_group_of_each_rank)
 	int status;
 
 	assert_int_equal(parts_open(p, 3, TASK, 0, 2), 0);
-	parts_started(p, 3, 0, a);
-	parts_started(p, 3, 1, b);
+	assert_int_equal(parts_started(p, 3, 0, a), 0);
+	assert_int_equal(parts_started(p, 3, 1, b), 0);
 	parts_signal(p, 4, SIGKILL); /* not of another part */
 	parts_signal(p, 3, SIGTERM);
 	assert_int_equal(waitpid(a, &status, 0), a);
@@ -125,8 +125,8 @@ TEST(rank_whose_process_was_reaped_elsewhere_is_found)
 	pid_t lives = start(env), gone = start(env);
 
 	assert_int_equal(parts_open(p, 3, TASK, 0, 2), 0);
-	parts_started(p, 3, 0, lives);
-	parts_started(p, 3, 1, gone);
+	assert_int_equal(parts_started(p, 3, 0, lives), 0);
+	assert_int_equal(parts_started(p, 3, 1, gone), 0);
 	assert_int_equal(parts_vanished(p), 0);
 	kill_group(gone);
 	assert_int_equal(parts_vanished(p), gone);
