@@ -1,28 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make dvm: a tree that a user without rights on the machine unpacks and runs."""
 
+import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 import pytest
 
 from dvms import env, there
-from harness import run
+from harness import SLOWNESS, run
 
 __all__ = ["env", "there"]
 
 
 @pytest.fixture(scope="module")
-def unpacked(build, tmp_path_factory):
-    """The tree of `make dvm`, in a directory with a space."""
+def archive(build):
+    """What `make dvm` makes."""
     made = subprocess.run(
         ["make", "-C", build / "tree", "dvm"], capture_output=True, text=True, timeout=300
     )
     assert made.returncode == 0, made.stderr
     name = made.stdout.splitlines()[-2 if "Leaving" in made.stdout.splitlines()[-1] else -1]
+    return build / "tree" / name.split(":")[0]
+
+
+@pytest.fixture(scope="module")
+def unpacked(archive, tmp_path_factory):
+    """Its tree, in a directory with a space."""
     where = tmp_path_factory.mktemp("of a user")
-    with tarfile.open(build / "tree" / name.split(":")[0]) as tar:
+    with tarfile.open(archive) as tar:
         tar.extractall(where)
     (root,) = where.iterdir()
     return root
@@ -66,3 +76,23 @@ def test_batch_runs_without_installation(command, tmp_path):
     assert "2 done" in command("batch", "lines", "--local").ok().stderr
     results = (tmp_path / "lines.results").read_text()
     assert "one" in results and "two" in results
+
+
+@pytest.mark.wide
+def test_three_commands_of_a_user_run_1000_tasks(archive):
+    """An ordinary user, from the archive to all results, as doc/dvm.md says."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        home = pathlib.Path(directory)
+        shutil.copy(archive, home)
+        home.chmod(0o777)
+        script = f"""cd {home}
+        tar -xf {archive.name}
+        seq -f 'echo task %g' 1000 >tasks.txt
+        {archive.name.removesuffix(".tar.xz")}/bin/pmi2x-dvm batch tasks.txt --local"""
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        plain = ["env", "-i", f"HOME={home}", "PATH=/usr/bin:/bin", "sh", "-euc", script]
+        result = run([*(user if os.getuid() == 0 else []), *plain]).ok()
+        assert "1000 tasks: 1000 done, 0 failed" in result.stderr, result
+        lines = (home / "tasks.txt.results").read_text().splitlines()
+        assert len(lines) == 1000 and any("task 1000" in line for line in lines)
+        assert result.seconds < 30 * SLOWNESS, result
