@@ -25,10 +25,12 @@ MPI_MEMORY = ("mpich_", "ucx_", "Intel_", "psm", "fi_", "open_mpi", "sm_segment"
               "vader_segment", "__KMP_REGISTERED_LIB_")  # fmt: skip
 # The files that take longest, or that wait long in one test; the longest is the first.
 LONG_FILES = (
-    "test_site", "test_torch", "test_faults_daemons", "test_lend_cores", "test_faults_pairs",
-    "test_pmix", "test_dvm_network", "test_faults", "test_faults_nodes", "test_config",
-    "test_sessions", "test_faults_links", "test_agree", "test_dvm_pmi", "test_site_pmix",
-    "test_status", "test_startup", "test_sim", "test_scale", "test_check",
+    "test_site", "test_config", "test_pmix", "test_torch", "test_faults_nodes",
+    "test_lend_cores", "test_bench", "test_sessions", "test_faults", "test_dvm_network",
+    "test_agent", "test_startup", "test_failure", "test_site_pmix", "test_faults_daemons",
+    "test_faults_pairs", "test_launch_env", "test_faults_links", "test_dvm_pmi",
+    "test_input", "test_sync", "test_status", "test_agree", "test_sim", "test_scale",
+    "test_check",
 )  # fmt: skip
 # The wheels' MPICH opens ports over TCP; Debian's, built on UCX, cannot.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
