@@ -115,6 +115,56 @@ TEST(last_words_are_heard)
 	assert_int_equal(s.abort_rank, 7);
 }
 
+/* Nobody answers the question for the ranks that wait for a key. */
+static const struct control_msg key_waits = {
+	.type = CONTROL_ABORT, .rank = CONTROL_KEY_WAITS, .code = 5, .text = "rank 7 failed",
+};
+
+TEST(step_whose_nodes_do_not_say_who_waits_ends)
+{
+	struct srun s = { 0 };
+	struct agent a;
+	int pair[2];
+	char byte;
+
+	assert_int_equal(pipe(pair), 0);
+	s.tells = pair[1];
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	agent_send(&a, &key_waits);
+	link_send_bytes(a.link, FRAME_GOODBYE, NULL, 0);
+	link_close(a.link);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	srun_server_stop(s.server, 0);
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(s.aborts, 1);
+	assert_int_equal(s.abort_rank, CONTROL_NO_RANK);
+	assert_string_equal(s.text, "rank 7 failed");
+}
+
+TEST(failure_is_told_when_the_step_ends_before_nodes_say_who_waits)
+{
+	struct srun s = { 0 };
+	struct agent a;
+	int pair[2];
+
+	assert_int_equal(pipe(pair), 0);
+	s.tells = pair[1];
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	agent_send(&a, &key_waits);
+	link_send_bytes(a.link, FRAME_GOODBYE, NULL, 0);
+	link_close(a.link);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	srun_server_stop(s.server, 0);
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(s.aborts, 1);
+	assert_string_equal(s.text, "rank 7 failed");
+}
+
 /* srun alone may know the nodes that are left at the end. */
 TEST(an_agent_without_goodbye_ends_the_step)
 {
