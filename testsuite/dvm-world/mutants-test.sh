@@ -19,8 +19,11 @@ build() { # FILE EDIT NAME
 		$link -o "$work/$3" $objects "$work/$3.o" $libraries
 }
 
+# A world ends in the middle of what a mutant does wrong: what it has left is no leak. What
+# AddressSanitizer says of a mutant counts as found, too.
 finds() { # NAME SEEDS
-	"$work/$1" --seeds "$2" --quiet --must-fail >"$work/$1.log"
+	ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0:exitcode=0" \
+		"$work/$1" --seeds "$2" --quiet --must-fail >"$work/$1.log"
 }
 
 check() { # FILE EDIT NAME [SEED]

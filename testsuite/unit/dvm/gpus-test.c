@@ -31,9 +31,11 @@ static void set_all(const char *mask)
 			setenv(names[i], mask, 1);
 }
 
-/* The GPUs of a machine that has this device file, or none. */
+/* The GPUs of a machine that has this device file, or none. Their names live as long as the process. */
 static struct gpus found(const char *file)
 {
+	static struct gpus all[64];
+	static size_t n;
 	char dev[] = "/tmp/pmi2x-gpus-XXXXXX", path[64], dri[64];
 	struct gpus g;
 	int fd;
@@ -49,6 +51,8 @@ static struct gpus found(const char *file)
 	unlink(path);
 	rmdir(dri);
 	rmdir(dev);
+	assert_true(n < sizeof(all) / sizeof(*all));
+	all[n++] = g;
 	return g;
 }
 

@@ -357,8 +357,11 @@ static void kill_node(struct bed *b, struct host *h, bool gone)
 
 	h->alive = false;
 	DL_FOREACH_SAFE(b->wires, w, next) {
-		if (w->parent == h->position && w->parent_open)
-			parent_notices(b, w);
+		if (w->parent == h->position) {
+			if (w->parent_open)
+				parent_notices(b, w); /* which may free it */
+			continue;
+		}
 		if (w->child != h->position || !w->child_open)
 			continue;
 		while (w->up && w->parent_open)

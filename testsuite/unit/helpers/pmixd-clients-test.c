@@ -403,6 +403,7 @@ CLIENTS_TEST(client_of_another_user_is_told_of_once)
 	clients_look(c);
 	assert_int_equal(asked.type, 0);
 	close(fd);
+	clients_look(c);
 }
 
 /* The agent hears nothing before, and then once. */
@@ -428,6 +429,7 @@ CLIENTS_TEST(killed_program_of_a_rank_that_goes_on_is_told_of)
 	assert_true(tells_of_loss());
 	assert_false(tells_of_loss());
 	assert_true(server_sessions_due(&server) == SERVER_NEVER);
+	clients_look(c);
 }
 
 /*
