@@ -250,7 +250,6 @@ static int give_up(struct exchange *e, int rc)
  * A receive comes first, so that it is there before the message of the other rank. But a call that
  * fails may leave no receive, which would take the message of a later call.
  */
-
 static int on_Sendrecv(lend_call *next, const void *out, lend_arg nout, lend_arg out_type,
 		       lend_arg dest, lend_arg out_tag, void *in, lend_arg nin,
 		       lend_arg in_type, lend_arg source, lend_arg in_tag, lend_arg comm,
