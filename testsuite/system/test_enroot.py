@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.wide, pytest.mark.plain("tried on plain nodes only")]
 MUSL = """#!/bin/sh
 exec musl-gcc "$@" -idirafter {headers}
 """
-# Those of NVIDIA's packages: descriptors stay open.
+# NVIDIA builds its packages with these flags. enroot then leaves descriptors open.
 FLAGS = "-DALLOW_SPECULATION -DINHERIT_FDS"
 # The nodes are one machine, and each has containers of its own.
 CONF = """ENROOT_DATA_PATH {path}/data/${{SLURMD_NODENAME}}

@@ -183,6 +183,13 @@ uint64_t starts_due_ms(const struct dvm_node *n)
 
 /* ---- a new part ---- */
 
+static void free_part(struct part *p)
+{
+	buf_free(&p->launch);
+	free(p->ranks);
+	free(p);
+}
+
 static struct part *make_part(const struct dvm_launch *l, const struct dvm_bytes *message)
 {
 	struct part *p = calloc(1, sizeof(*p));
@@ -193,16 +200,8 @@ static struct part *make_part(const struct dvm_launch *l, const struct dvm_bytes
 	p->ranks = calloc(l->ranks_here, sizeof(*p->ranks));
 	if (p->ranks && !buf_append(&p->launch, message->data, message->len))
 		return p;
-	free(p->ranks);
-	free(p);
+	free_part(p);
 	return NULL;
-}
-
-static void free_part(struct part *p)
-{
-	buf_free(&p->launch);
-	free(p->ranks);
-	free(p);
 }
 
 /* 0 or -ENOMEM. */

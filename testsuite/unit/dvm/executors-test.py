@@ -250,9 +250,9 @@ class Rhapsody(WithHead):
         self.assertEqual([first[key] for key in ("argv", "name", "ranks", "cores", "nodes")],
                          [["sim", "1"], "a", 8, 2, 2])
         self.assertEqual(second["argv"], ["/bin/sh", "-c", "sim | sort"])
-        self.assertEqual((third["path"], third["error"]), ("/work/c.stdout", "/work/c.stderr"))
+        self.assertEqual((third["path"], third["error"]), ("/sandbox/c.stdout", "/sandbox/c.stderr"))
         self.assertEqual((tasks[0]["stdout"], tasks[0]["exit_code"]), ("said\n", 0))
-        self.assertEqual((tasks[2]["stdout"], tasks[2]["exit_code"]), ("/work/c.stdout", 3))
+        self.assertEqual((tasks[2]["stdout"], tasks[2]["exit_code"]), ("/sandbox/c.stdout", 3))
 
     def test_functions_and_unknown_keys_fail(self):
         tasks = [dict(task_of("a", ["x"]), function=len),

@@ -156,7 +156,7 @@ def parsl():
 def rhapsody():
     states = types.SimpleNamespace(**{name: types.SimpleNamespace(value=name) for name in (
         "INITIALIZED", "RUNNING", "SHUTDOWN")})
-    module("rhapsody.backends.base", BaseBackend=type("BaseBackend", (Base,), {"_work_dir": "/work"}))
+    module("rhapsody.backends.base", BaseBackend=type("BaseBackend", (Base,), {"_work_dir": "/sandbox"}))
     module("rhapsody.backends.constants", BackendMainStates=states, StateMapper=Base())
 
 
